@@ -1,0 +1,1 @@
+//! Settings: one definition gives the parser, the defaults and the reference page.

@@ -1,0 +1,1 @@
+//! The event loop of one core: reads the clock, moves bytes, runs the machines.

@@ -1,0 +1,1 @@
+//! User agents, echo server and load generator.

@@ -1,0 +1,1 @@
+//! UDP and TCP sockets, connections, framing and batching; all unsafe code.

@@ -1,0 +1,1 @@
+//! The core on a simulated clock, network and disk, by seed.

@@ -1,0 +1,21 @@
+//! Transactions, proxy, registrar and digest as machines: input and time in, effects out.
+//!
+//! No socket, no thread, no file, no clock, no ambient randomness: one [`Core`] per worker is driven by
+//! the event loop and by the simulation alike, and its effects leave through a [`Sink`].
+
+mod core;
+mod digest;
+mod registrar;
+mod resolve;
+mod settings;
+mod sink;
+mod time;
+mod timer;
+mod transaction;
+
+pub use crate::core::{Core, Shared};
+pub use digest::{Digest, Verdict};
+pub use resolve::{Answer, Plan, Query, ResolveRequest, Step, Target};
+pub use settings::{Domains, Settings, Timers};
+pub use sink::{Counters, Destination, Event, Origin, ResolveId, Sink};
+pub use time::{Mono, Now};

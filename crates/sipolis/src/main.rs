@@ -1,0 +1,2 @@
+//! One SIP server for a city: the command line.
+fn main() {}
