@@ -5,11 +5,43 @@ mod invite_client;
 mod invite_server;
 mod non_invite_client;
 mod non_invite_server;
+#[cfg(test)]
+mod script;
 
 pub(crate) use invite_client::InviteClient;
 pub(crate) use invite_server::InviteServer;
 pub(crate) use non_invite_client::NonInviteClient;
 pub(crate) use non_invite_server::NonInviteServer;
+
+use crate::Mono;
+
+/// When a machine sends its message again, and how long it waited for that (timers A, E and G).
+#[derive(Clone, Copy)]
+struct Resend {
+    at: Mono,
+    wait_ms: u32,
+}
+
+impl Resend {
+    /// `None` over a reliable transport.
+    fn first(now: Mono, reliable: bool, wait_ms: u32) -> Option<Self> {
+        let at = now.after_ms(wait_ms);
+        (!reliable).then_some(Self { at, wait_ms })
+    }
+
+    fn next(now: Mono, wait_ms: u32) -> Option<Self> {
+        Self::first(now, false, wait_ms)
+    }
+}
+
+/// The earlier of the resend and the end.
+fn earlier(resend: Option<Resend>, end: Mono) -> Mono {
+    resend.map_or(end, |r| r.at.min(end))
+}
+
+fn is_due(resend: Option<Resend>, now: Mono) -> Option<Resend> {
+    resend.filter(|r| r.at <= now)
+}
 
 /// What happened to a client transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,7 +90,7 @@ pub(crate) enum ServerInput {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ServerEffect {
     Nothing,
-    /// Send the user's response, and keep it for [`Self::Resend`] if [`keep`] says so.
+    /// Send the user's response, and keep it for [`Self::Resend`].
     Send,
     /// Send the last response again.
     Resend,
