@@ -1,0 +1,65 @@
+//! The fuzz targets of fuzz/, which build with the stable compiler.
+
+use crate::run::{Run, root};
+
+/// Seconds for each target when the command line names none: ten minutes.
+const SECONDS: u32 = 600;
+
+/// `[--seconds N] [TARGET]`
+///
+/// # Errors
+/// A word that is not understood, an unknown target, or a target that found something.
+pub(crate) fn command(args: &[String]) -> Result<(), String> {
+    let (seconds, rest) = match args {
+        [flag, seconds, rest @ ..] if flag == "--seconds" => {
+            let seconds = seconds.parse();
+            (seconds.map_err(|_| "--seconds takes a whole number")?, rest)
+        }
+        rest => (SECONDS, rest),
+    };
+    match rest {
+        [] => all(seconds),
+        [target] => one(target, seconds),
+        _ => Err(String::from(
+            "usage: cargo xtask fuzz [--seconds N] [TARGET]",
+        )),
+    }
+}
+
+/// Every target in turn.
+///
+/// # Errors
+/// The first target that found something.
+pub(crate) fn all(seconds: u32) -> Result<(), String> {
+    let targets = targets()?;
+    targets.iter().try_for_each(|target| one(target, seconds))
+}
+
+fn one(target: &str, seconds: u32) -> Result<(), String> {
+    let targets = targets()?;
+    if !targets.iter().any(|known| known == target) {
+        return Err(format!(
+            "no fuzz target {target}; there are {}",
+            targets.join(", ")
+        ));
+    }
+    todo_run(target, seconds)
+}
+
+fn targets() -> Result<Vec<String>, String> {
+    let folder = root().join("fuzz/fuzz_targets");
+    let entries = std::fs::read_dir(&folder);
+    let entries = entries.map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut names: Vec<String> = entries
+        .flatten()
+        .filter_map(|entry| Some(entry.path().file_stem()?.to_str()?.to_owned()))
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+fn todo_run(target: &str, seconds: u32) -> Result<(), String> {
+    Run::new("cargo run --manifest-path fuzz/Cargo.toml --release --bin")
+        .args([target, "--", &format!("-max_total_time={seconds}")])
+        .run()
+}
