@@ -14,7 +14,7 @@ mod timer;
 mod transaction;
 
 pub use crate::core::{Core, Shared};
-pub use digest::{Digest, Verdict};
+pub use digest::{Digest, Verdict, ha1};
 pub use resolve::{Answer, Plan, Query, ResolveRequest, Step, Target};
 pub use settings::{Domains, Settings, Timers};
 pub use sink::{Counters, Destination, Event, Origin, ResolveId, Sink};
