@@ -37,6 +37,18 @@ pub enum Transport {
 }
 
 impl Transport {
+    pub(crate) const fn from_number(number: u8) -> Option<Self> {
+        Some(match number {
+            0 => Self::Udp,
+            1 => Self::Tcp,
+            2 => Self::Tls,
+            3 => Self::Ws,
+            4 => Self::Wss,
+            5 => Self::Sctp,
+            _ => return None,
+        })
+    }
+
     /// Whether it retransmits by itself, so that SIP does not.
     #[must_use]
     pub const fn is_reliable(self) -> bool {

@@ -11,6 +11,7 @@ mod recovery;
 mod snapshot;
 mod store;
 mod subscribers;
+mod wheel;
 mod writer;
 
 pub use binding::{Binding, BindingParts, Bindings};
