@@ -1,5 +1,4 @@
 use location::Ha1;
-use md5::Digest as _;
 use md5::Md5;
 use sha2::Sha256;
 use sip_wire::Credentials;
