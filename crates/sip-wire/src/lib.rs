@@ -17,6 +17,7 @@ mod method;
 mod name;
 mod params;
 mod respond;
+mod scan;
 mod uri;
 mod via;
 
