@@ -190,7 +190,9 @@ mod tests {
     fn each_key_comes_up_once_at_its_tick_as_in_a_model() {
         let mut random = 1_u64;
         let mut next = |below: u32| {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
             (random >> 33) as u32 % below
         };
         let (mut wheel, mut model) = (Wheel::new(7), BTreeMap::new());
@@ -199,7 +201,8 @@ mod tests {
             let key = next(300);
             match next(4) {
                 0 => {
-                    let at = now + 1 + next([10, 300, 70_000, 400_000][next(4) as usize]);
+                    let far = [10, 300, 70_000, 400_000][next(4) as usize];
+                    let at = now + 1 + next(far);
                     wheel.arm(key, at);
                     model.insert(key, at);
                 }
@@ -214,7 +217,8 @@ mod tests {
                     model.remove(&key);
                 }
                 _ => {
-                    now += next([2, 400, 80_000][next(3) as usize]);
+                    let step = [2, 400, 80_000][next(3) as usize];
+                    now += next(step);
                     wheel.advance(now, &mut due);
                     due.sort_unstable();
                     let expected: Vec<u32> = model

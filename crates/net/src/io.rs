@@ -36,6 +36,8 @@ pub struct Io {
     pub(crate) counters: Counters,
     dirty: Vec<ConnectionId>,
     dirty_spare: Vec<ConnectionId>,
+    // Boxed, because they move between here and the connections, which are to be small.
+    #[allow(clippy::vec_box)]
     pool: Vec<Box<Outbound>>,
     scratch: SendScratch,
     open: Arc<OpenSet>,
@@ -140,8 +142,7 @@ impl Io {
             None => true,
             Some(c) if c.flags.has(Flags::CLOSING) || c.flags.has(Flags::DRAINING) => true,
             Some(c) => {
-                let waits =
-                    c.flags.has(Flags::BLOCKED) || c.flags.has(Flags::CONNECTING);
+                let waits = c.flags.has(Flags::BLOCKED) || c.flags.has(Flags::CONNECTING);
                 let unwritten = c.outbound.as_ref().map_or(0, |out| out.unwritten());
                 waits
                     && (unwritten + bytes.len() > room
@@ -560,11 +561,9 @@ impl Io {
         } else {
             Interest::READABLE
         };
-        let asked = self.registry.reregister(
-            &mut SourceFd(&descriptor),
-            token::socket(index),
-            interest,
-        );
+        let asked =
+            self.registry
+                .reregister(&mut SourceFd(&descriptor), token::socket(index), interest);
         port.writable_wanted = port.queue.blocked && asked.is_ok();
     }
 
@@ -610,7 +609,8 @@ impl Io {
         let connection = self.table.get_mut(id).expect("the caller has just seen it");
         outbound.compact();
         let unwritten = outbound.unwritten();
-        self.counters.held_bytes = self.counters.held_bytes + unwritten as u64 - outbound.held as u64;
+        self.counters.held_bytes =
+            self.counters.held_bytes + unwritten as u64 - outbound.held as u64;
         outbound.held = unwritten;
         connection.outbound = Some(outbound);
         if !connection.flags.has(Flags::BLOCKED) {

@@ -150,7 +150,8 @@ impl SendScratch {
             header.msg_iovlen = 1;
             header.msg_controllen = entry
                 .local
-                .map_or(0, |local| self.controls[i].set_local(local)) as _;
+                .map_or(0, |local| self.controls[i].set_local(local))
+                as _;
             header.msg_control = if entry.local.is_some() {
                 self.controls[i].pointer()
             } else {
