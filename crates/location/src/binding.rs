@@ -136,7 +136,6 @@ impl Binding {
     }
 
     /// From the journal's form; `None` when the bytes are not a binding. The connection is forgotten: it did not survive.
-    #[cfg_attr(not(test), expect(dead_code, reason = "recovery comes next"))]
     pub(crate) fn from_packed(packed: &[u8]) -> Option<Self> {
         unpack(packed)?;
         let mut binding = Self {

@@ -1,7 +1,9 @@
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::binding::List;
 use crate::{Binding, Refused};
 
 /// The place of a change in the journal. Ordered.
@@ -138,7 +140,6 @@ impl Queue {
     }
 
     /// Blocks until a record waits, or for `time_max`. For the writer's thread alone.
-    #[expect(dead_code, reason = "the writer comes next")]
     pub(crate) fn wait(&self, time_max: Duration) {
         let mut records = self.lock();
         if records.bytes.is_empty() {
@@ -152,7 +153,6 @@ impl Queue {
     }
 
     /// Ends a [`Self::wait`] now.
-    #[expect(dead_code, reason = "the writer comes next")]
     pub(crate) fn wake(&self) {
         self.arrived.notify_one();
     }
@@ -173,7 +173,8 @@ const MAGIC: [u8; 4] = *b"\xF5AOR";
 const HEADER_LEN: usize = 12;
 const VERSION: u8 = 1;
 
-fn encode_record(buffer: &mut Vec<u8>, aor: &[u8], bindings: &[Binding]) {
+/// Appends one record.
+pub(crate) fn encode_record(buffer: &mut Vec<u8>, aor: &[u8], bindings: &[Binding]) {
     let start = buffer.len();
     buffer.extend_from_slice(&MAGIC);
     buffer.extend_from_slice(&[0; HEADER_LEN - MAGIC.len()]);
@@ -189,8 +190,138 @@ fn encode_record(buffer: &mut Vec<u8>, aor: &[u8], bindings: &[Binding]) {
     buffer[start + 8..payload].copy_from_slice(&crc.to_le_bytes());
 }
 
+/// What [`decode_records`] could not read, and how far it came.
+#[derive(Default, PartialEq, Eq, Debug)]
+pub(crate) struct Decoded {
+    /// Records read.
+    pub(crate) count: u64,
+    /// Ranges of bytes that are no record, and have a good record behind them.
+    pub(crate) damage: Vec<Range<usize>>,
+    /// Behind the last good record.
+    pub(crate) end: usize,
+}
+
+/// Reads all records that are whole, in order; after damage goes on with the next good one.
+pub(crate) fn decode_records(bytes: &[u8], mut each: impl FnMut(&[u8], List)) -> Decoded {
+    let mut decoded = Decoded::default();
+    let mut at = 0;
+    while at < bytes.len() {
+        let Some((len, aor, bindings)) = decode_record(&bytes[at..]) else {
+            let next = bytes[at + 1..]
+                .windows(MAGIC.len())
+                .position(|w| w == MAGIC);
+            match next {
+                Some(distance) => at += 1 + distance,
+                None => break,
+            }
+            continue;
+        };
+        if at > decoded.end {
+            decoded.damage.push(decoded.end..at);
+        }
+        at += len;
+        decoded.count += 1;
+        decoded.end = at;
+        each(aor, bindings);
+    }
+    decoded
+}
+
+fn decode_record(bytes: &[u8]) -> Option<(usize, &[u8], List)> {
+    let (header, rest) = bytes.split_first_chunk::<HEADER_LEN>()?;
+    let (magic, numbers) = header.split_first_chunk::<4>()?;
+    let (len, crc) = numbers.split_first_chunk::<4>()?;
+    let payload = rest.get(..u32::from_le_bytes(*len) as usize)?;
+    if *magic != MAGIC || crc != crc32fast::hash(payload).to_le_bytes() {
+        return None;
+    }
+    let (&VERSION, mut rest) = payload.split_first()? else {
+        return None;
+    };
+    let aor = take_text(&mut rest)?;
+    let mut bindings = List::new();
+    while !rest.is_empty() {
+        bindings.push(Binding::from_packed(take_text(&mut rest)?)?);
+    }
+    Some((HEADER_LEN + payload.len(), aor, bindings))
+}
+
 fn put_text(buffer: &mut Vec<u8>, text: &[u8]) {
     let len = u32::try_from(text.len()).expect("a part of a message, which is far shorter");
     buffer.extend_from_slice(&len.to_le_bytes());
     buffer.extend_from_slice(text);
+}
+
+fn take_text<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (len, tail) = rest.split_first_chunk::<4>()?;
+    let (text, tail) = tail.split_at_checked(u32::from_le_bytes(*len) as usize)?;
+    *rest = tail;
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::tests::binding;
+
+    fn three_records() -> (Vec<u8>, Vec<usize>) {
+        let mut bytes = Vec::new();
+        let mut ends = Vec::new();
+        let both = [binding("sip:1", 60), binding("sip:2", 70)];
+        for (aor, bindings) in [("a@x", &both[..1]), ("b@x", &both), ("c@x", &[])] {
+            encode_record(&mut bytes, aor.as_bytes(), bindings);
+            ends.push(bytes.len());
+        }
+        (bytes, ends)
+    }
+
+    fn decode(bytes: &[u8]) -> (Vec<(String, usize)>, Decoded) {
+        let mut seen = Vec::new();
+        let decoded = decode_records(bytes, |aor, bindings| {
+            seen.push((String::from_utf8_lossy(aor).into_owned(), bindings.len()));
+        });
+        (seen, decoded)
+    }
+
+    #[test]
+    fn records_read_as_they_were_written() {
+        let (bytes, _) = three_records();
+        let (seen, decoded) = decode(&bytes);
+        assert_eq!(
+            seen,
+            [("a@x".into(), 1), ("b@x".into(), 2), ("c@x".into(), 0)]
+        );
+        assert_eq!((decoded.count, decoded.end), (3, bytes.len()));
+        assert!(decoded.damage.is_empty());
+    }
+
+    #[test]
+    fn a_tail_cut_anywhere_loses_only_the_record_it_cuts() {
+        let (bytes, ends) = three_records();
+        for len in 0..bytes.len() {
+            let whole = ends.iter().filter(|end| **end <= len).count();
+            let (seen, decoded) = decode(&bytes[..len]);
+            assert_eq!(seen.len(), whole);
+            assert_eq!(decoded.end, if whole == 0 { 0 } else { ends[whole - 1] });
+            assert!(decoded.damage.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_wrong_byte_anywhere_loses_only_the_record_it_is_in() {
+        let (bytes, ends) = three_records();
+        for at in 0..bytes.len() {
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 0x10;
+            let hit = ends.iter().filter(|end| **end <= at).count();
+            let (seen, decoded) = decode(&bytes);
+            assert_eq!(seen.len(), 2, "byte {at}");
+            if hit < 2 {
+                let start = if hit == 0 { 0 } else { ends[hit - 1] };
+                assert_eq!(decoded.damage, vec![start..ends[hit]]);
+            } else {
+                assert_eq!(decoded.end, ends[1]);
+            }
+        }
+    }
 }

@@ -288,6 +288,40 @@ impl Location {
         self.queue.batch_failed(batch);
     }
 
+    /// Sets the bindings of an address-of-record without the journal: it has them already.
+    pub(crate) fn restore(&self, aor: &[u8], mut bindings: List, now: Wall) {
+        drop_expired(&mut bindings, now);
+        let hash = self.hash(aor);
+        self.set(
+            &mut self.lock(hash.shard),
+            hash,
+            aor,
+            bindings,
+            Ticket::default(),
+            now,
+        );
+    }
+
+    /// Adds a binding without the journal.
+    pub(crate) fn restore_one(&self, aor: &[u8], binding: Binding, now: Wall) {
+        if binding.expires() <= now {
+            return;
+        }
+        let hash = self.hash(aor);
+        let mut shard = self.lock(hash.shard);
+        if let Some(entry) = shard.table.find_mut(hash.in_table(), |e| *e.name == *aor) {
+            entry.bindings.push(binding);
+            self.count(entry.bindings.len() - 1, entry.bindings.len());
+            return;
+        }
+        let list = List::from([binding]);
+        self.set(&mut shard, hash, aor, list, Ticket::default(), now);
+    }
+
+    pub(crate) fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
     /// Walks all addresses-of-record, a shard at a time, in no order; `page` is 0 first, then what was returned, until `None`.
     /// `each` runs under the shard's lock: let it be short.
     pub fn scan(
@@ -374,23 +408,23 @@ const EXPIRE_SHARDS: usize = 64;
 const EXPIRE_ENTRIES_PER_SHARD: usize = 256;
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::{BindingParts, Flow, Transport};
 
-    const NOW: Wall = Wall(1_764_000_000_000);
+    pub(crate) const NOW: Wall = Wall(1_764_000_000_000);
 
     fn location() -> Location {
         Location::new(OPTIONS)
     }
 
-    const OPTIONS: Options = Options {
+    pub(crate) const OPTIONS: Options = Options {
         hash_key: [1, 2],
         waiting_bytes_max: 1 << 20,
         aor_count_max: 1000,
     };
 
-    fn binding(contact: &str, seconds: u32) -> Binding {
+    pub(crate) fn binding(contact: &str, seconds: u32) -> Binding {
         Binding::new(&BindingParts {
             contact: contact.as_bytes(),
             params: b"",
@@ -413,12 +447,12 @@ mod tests {
         })
     }
 
-    fn push(location: &Location, aor: &str, contact: &str, seconds: u32) -> Ticket {
+    pub(crate) fn push(location: &Location, aor: &str, contact: &str, seconds: u32) -> Ticket {
         let push = |b: &mut Bindings<'_>| b.push(binding(contact, seconds));
         location.update(aor.as_bytes(), NOW, push).unwrap().1
     }
 
-    fn contacts(location: &Location, aor: &str, now: Wall) -> Vec<String> {
+    pub(crate) fn contacts(location: &Location, aor: &str, now: Wall) -> Vec<String> {
         let contact = |b: &Binding| String::from_utf8_lossy(b.parts().contact).into_owned();
         location.read(aor.as_bytes(), now, |list| {
             list.iter().map(contact).collect()

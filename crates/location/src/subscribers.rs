@@ -1,10 +1,13 @@
 use std::hash::Hasher;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use hashbrown::hash_table::Entry;
 use hashbrown::{HashMap, HashTable};
 use siphasher::sip::SipHasher13;
+
+use crate::{SubscriberTable, SubscribersError};
 
 /// Password hashes of a subscriber for one realm (RFC 3261 section 22.4, RFC 7616): never the password.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -29,6 +32,8 @@ pub struct Subscribers {
     domains: RwLock<HashMap<Box<[u8]>, u64, DomainHash>>,
     count: AtomicU64,
     hash_key: [u64; 2],
+    /// Locked while it is written, which never happens on a worker.
+    table: Option<Mutex<SubscriberTable>>,
 }
 
 /// Hashes, then the address-of-record, in one allocation.
@@ -43,7 +48,102 @@ impl Subscribers {
             domains: RwLock::new(HashMap::with_hasher(DomainHash(hash_key))),
             count: AtomicU64::new(0),
             hash_key,
+            table: None,
         }
+    }
+
+    /// Those of a data directory, loaded; a million take some seconds.
+    ///
+    /// # Errors
+    /// As the system or SQLite says.
+    pub fn open(dir: &Path, hash_key: [u64; 2]) -> Result<Self, SubscribersError> {
+        let table = SubscriberTable::open(dir)?;
+        let mut subscribers = Self::in_memory(hash_key);
+        table.all(|aor, ha1| subscribers.insert_in_memory(aor, ha1))?;
+        subscribers.table = Some(Mutex::new(table));
+        Ok(subscribers)
+    }
+
+    /// Reads the table again, after somebody else has changed it. What is not in it is gone afterwards.
+    ///
+    /// # Errors
+    /// As SQLite says: nothing was changed.
+    pub fn reload(&self) -> Result<(), SubscribersError> {
+        let Some(table) = self.table() else {
+            return Ok(());
+        };
+        let fresh = Self::in_memory(self.hash_key);
+        table.all(|aor, ha1| fresh.insert_in_memory(aor, ha1))?;
+        // The same key: the same shards.
+        for (shard, fresh) in self.shards.iter().zip(fresh.shards) {
+            let fresh = fresh.into_inner().unwrap_or_else(PoisonError::into_inner);
+            *shard.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
+        }
+        let domains = fresh
+            .domains
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        *self.domains.write().unwrap_or_else(PoisonError::into_inner) = domains;
+        self.count
+            .store(fresh.count.into_inner(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Adds or replaces one, on disk and then in memory. Waits for the disk: not for a worker.
+    ///
+    /// # Errors
+    /// When `aor` is not `user@domain`, or as SQLite says: nothing was changed.
+    pub fn put(&self, aor: &[u8], ha1: Ha1) -> Result<(), SubscribersError> {
+        self.put_many([(aor, ha1)]).map(drop)
+    }
+
+    /// Adds or replaces many, all or none, on disk and then in memory; how many. A million take some seconds.
+    ///
+    /// # Errors
+    /// When one is not `user@domain`, or as SQLite says: nothing was changed.
+    pub fn put_many<A: AsRef<[u8]>>(
+        &self,
+        subscribers: impl IntoIterator<Item = (A, Ha1)>,
+    ) -> Result<u64, SubscribersError> {
+        let subscribers: Vec<(A, Ha1)> = subscribers.into_iter().collect();
+        let mut table = self.table();
+        if let Some(table) = &mut table {
+            table.put_many(subscribers.iter().map(|(aor, ha1)| (aor, *ha1)))?;
+        }
+        for (aor, ha1) in &subscribers {
+            self.insert_in_memory(aor.as_ref(), *ha1);
+        }
+        Ok(subscribers.len() as u64)
+    }
+
+    /// Removes one, on disk and then in memory; whether it was there.
+    ///
+    /// # Errors
+    /// As SQLite says: nothing was changed.
+    pub fn remove(&self, aor: &[u8]) -> Result<bool, SubscribersError> {
+        let mut table = self.table();
+        if let Some(table) = &mut table {
+            table.remove(aor)?;
+        }
+        Ok(self.remove_in_memory(aor))
+    }
+
+    /// Up to `limit` of them, ordered by domain and then user, from behind `after` on. From disk; none without a file behind.
+    ///
+    /// # Errors
+    /// When `after` is not `user@domain`, or as SQLite says.
+    pub fn page(
+        &self,
+        after: Option<&[u8]>,
+        limit: u32,
+    ) -> Result<Vec<(Vec<u8>, Ha1)>, SubscribersError> {
+        self.table()
+            .map_or(Ok(Vec::new()), |table| table.page(after, limit))
+    }
+
+    fn table(&self) -> Option<MutexGuard<'_, SubscriberTable>> {
+        let table = self.table.as_ref()?;
+        Some(table.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The hashes of `aor` (`user@domain`, canonical).
