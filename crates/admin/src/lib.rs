@@ -1,1 +1,5 @@
 //! Control plane: name resolution, control socket, status.
+
+mod resolver;
+
+pub use resolver::{Busy, Dns, DnsOptions};

@@ -85,11 +85,12 @@ struct Register<'a> {
     wish: Wish<'a>,
 }
 
+#[allow(clippy::large_enum_variant)] // lives on the stack for one call
 enum Wish<'a> {
     /// `Contact: *`.
     RemoveAll,
     /// Add, refresh and remove these; none: only list.
-    Change(SmallVec<[Contact<'a>; 2]>),
+    Change(SmallVec<[Contact<'a>; 1]>),
 }
 
 /// Whether a request came before.

@@ -127,6 +127,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::disallowed_methods)] // the point is that threads share it
     fn of_many_threads_with_one_count_one_wins() {
         let counts = Counts::new(1);
         let won = std::thread::scope(|scope| {

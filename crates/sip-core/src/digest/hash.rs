@@ -97,7 +97,7 @@ fn to_hex<'a>(bytes: &[u8], text: &'a mut [u8; 64]) -> &'a [u8] {
 
 /// Reads at most 32 bytes in hexadecimal, any case; says how many. `None`: not hexadecimal, or longer.
 pub(super) fn from_hex(text: &[u8], bytes: &mut [u8; 32]) -> Option<usize> {
-    if text.len() > 64 || text.len() % 2 != 0 {
+    if text.len() > 64 || !text.len().is_multiple_of(2) {
         return None;
     }
     for (two, byte) in text.chunks_exact(2).zip(bytes.iter_mut()) {
