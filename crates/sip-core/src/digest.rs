@@ -5,6 +5,8 @@ use subtle::{Choice, ConstantTimeEq};
 mod counts;
 mod hash;
 mod nonce;
+#[cfg(test)]
+mod tests;
 
 use counts::{COUNT_MAX, Counts};
 use hash::Algorithm;
@@ -213,8 +215,8 @@ fn uri_fits(uri: &[u8], request: &Message<'_>) -> bool {
     let (Ok(uri), Ok(request_uri)) = (Uri::parse(uri), Uri::parse(request_uri)) else {
         return false;
     };
-    if uri.user == request_uri.user {
-        return uri.host.eq_ignore_ascii_case(request_uri.host);
+    if uri.user == request_uri.user && uri.host.eq_ignore_ascii_case(request_uri.host) {
+        return true;
     }
     let (mut a, mut b) = (Vec::new(), Vec::new());
     uri.write_aor(&mut a);
