@@ -3,14 +3,19 @@
 //! No socket, no thread, no file, no clock, no ambient randomness: one [`Core`] per worker is driven by
 //! the event loop and by the simulation alike, and its effects leave through a [`Sink`].
 
+mod branch;
 mod core;
 mod digest;
+mod keyed;
+mod ours;
 mod registrar;
 mod resolve;
 mod settings;
 mod sink;
+mod slab;
 mod time;
 mod timer;
+mod token;
 mod transaction;
 
 pub use crate::core::{Core, Shared};

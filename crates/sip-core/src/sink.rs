@@ -9,8 +9,8 @@ pub trait Sink {
     /// message for a connection of another worker goes through that worker's mailbox.
     fn send(&mut self, to: &Destination, origin: Option<Origin>, message: &[u8]);
 
-    /// Sends `message` on `to` once the ticket is durable, or `refusal` when its batch failed.
-    fn send_when_durable(&mut self, ticket: Ticket, to: &Flow, message: &[u8], refusal: &[u8]);
+    /// Sends `message` on `to` once the ticket is durable; when its batch failed, gives it to [`crate::Core::durability_failed`] instead.
+    fn send_when_durable(&mut self, ticket: Ticket, to: &Flow, message: &[u8]);
 
     /// Our address as the destination will see it, for Via and Record-Route: never 0.0.0.0. For a connection that is yet to be
     /// opened, the port is that of our listener for the transport. `None`: we have no way there.

@@ -130,6 +130,7 @@ mod tests {
     #[allow(clippy::disallowed_methods)] // the point is that threads share it
     fn of_many_threads_with_one_count_one_wins() {
         let counts = Counts::new(1);
+        #[allow(clippy::disallowed_methods)] // the test is about threads
         let won = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8)
                 .map(|_| scope.spawn(|| counts.take(&nonce(5), 10, 1, None)))

@@ -284,7 +284,7 @@ fn a_minimum_of_more_than_an_hour_is_not_held_against_a_phone_that_asks_for_an_h
 fn jitter_shortens_long_expiries_within_its_share_and_leaves_short_ones() {
     let mut bench = Bench::new();
     bench.settings.expires_jitter_percent = 10;
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = std::collections::BTreeSet::new();
     for random in 0..1000 {
         let long = granted_s(3600, &bench.settings, random * 7919).expect("granted");
         assert!((3240..=3600).contains(&long), "{long}");

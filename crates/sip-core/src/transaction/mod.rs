@@ -82,7 +82,6 @@ pub(crate) enum ServerInput {
     Provisional,
     Success,
     Failure,
-    TransportFailed,
     Deadline,
 }
 

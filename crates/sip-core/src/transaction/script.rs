@@ -146,15 +146,7 @@ fn client_input(name: &str) -> ClientInput {
 
 fn server_input(name: &str) -> ServerInput {
     use ServerInput::*;
-    let all = [
-        Request,
-        Ack,
-        Provisional,
-        Success,
-        Failure,
-        TransportFailed,
-        Deadline,
-    ];
+    let all = [Request, Ack, Provisional, Success, Failure, Deadline];
     *all.iter()
         .find(|i| format!("{i:?}") == name)
         .expect("a server's input")

@@ -1,0 +1,331 @@
+use super::Core;
+use super::request::Request;
+use crate::ours::{Host, Meaning};
+use crate::resolve::ResolveRequest;
+use crate::token::Token;
+use crate::{Destination, Now, Sink};
+use location::{BindingParts, Flow, Transport};
+use sip_wire::{Method, Name, NameAddr, Scheme, Uri, Value};
+use smallvec::SmallVec;
+use std::net::SocketAddr;
+
+/// A request after the preprocessing of RFC 3261 section 16.4.
+pub(super) struct Routed<'a> {
+    /// The Request-URI, or what it was before a strict router put ours there.
+    pub(super) uri: Uri<'a>,
+    /// What its host is to us.
+    pub(super) host: Host,
+    /// A strict router before us: the last Route value has become the Request-URI.
+    pub(super) is_strict: bool,
+    /// So many leading Route values named us.
+    pub(super) own_routes: u8,
+    /// The first Route value that does not.
+    pub(super) next_route: Option<NameAddr<'a>>,
+    /// The token of the dialog, when the Route carries it.
+    pub(super) token: Option<Token>,
+}
+
+/// One place that a request may go to.
+#[derive(Clone)]
+pub(super) struct Target {
+    /// The Request-URI it gets; empty: unchanged.
+    pub(super) uri: Box<[u8]>,
+    /// Route values to put before (RFC 3327); empty: none.
+    pub(super) path: Box<[u8]>,
+    pub(super) hop: Hop,
+    /// Preference, 0 to 1000.
+    pub(super) q: u16,
+    /// How the callee is reached later in the dialog, when its Contact would not do.
+    pub(super) flow: Option<Flow>,
+    /// A message too large for a datagram may try TCP.
+    pub(super) may_use_tcp: bool,
+}
+
+/// How a request gets to its target.
+#[derive(Clone)]
+pub(super) enum Hop {
+    Direct(Destination),
+    Name(ResolveRequest),
+}
+
+/// Why a request has no target.
+pub(super) type NoTarget = (u16, &'static str);
+
+pub(super) type Targets = SmallVec<[Target; 1]>;
+
+impl Core {
+    /// Takes our own Route values off (RFC 3261 section 16.4).
+    ///
+    /// Departures: `maddr` in the Request-URI is not looked at.
+    pub(super) fn route<'a>(&self, request: &Request<'a>) -> Routed<'a> {
+        let mut routed = Routed {
+            uri: request.uri,
+            host: Host::Foreign,
+            is_strict: false,
+            own_routes: 0,
+            next_route: None,
+            token: None,
+        };
+        if request.message.header(Name::Route).is_some() {
+            self.take_routes(request, &mut routed);
+        }
+        // A new request for one of our names is for us whatever the port; inside a dialog it names a contact.
+        let meaning = if routed.token.is_some() {
+            Meaning::Place
+        } else {
+            Meaning::Person
+        };
+        routed.host = self.ours.host(
+            &routed.uri,
+            meaning,
+            request.flow.local,
+            &self.shared.subscribers,
+        );
+        routed
+    }
+
+    fn take_routes<'a>(&self, request: &Request<'a>, routed: &mut Routed<'a>) {
+        let values: SmallVec<[Value<'a>; 4]> = request.message.values(Name::Route).collect();
+        let mut values = &values[..];
+        if let Some(token) = self.token(request, &request.uri)
+            && let Some((last, rest)) = values.split_last()
+            && let Some(uri) = NameAddr::parse(last.text)
+                .ok()
+                .and_then(|last| last.uri().ok())
+        {
+            (routed.is_strict, routed.uri, routed.token) = (true, uri, Some(token));
+            values = rest;
+        }
+        for value in values {
+            let Ok(route) = NameAddr::parse(value.text) else {
+                return;
+            };
+            let Ok(uri) = route.uri() else { return };
+            let token = self.token(request, &uri);
+            let is_ours = token.is_some()
+                || self.ours.host(
+                    &uri,
+                    Meaning::Place,
+                    request.flow.local,
+                    &self.shared.subscribers,
+                ) != Host::Foreign;
+            if !is_ours {
+                routed.next_route = Some(route);
+                return;
+            }
+            routed.own_routes = routed.own_routes.saturating_add(1);
+            routed.token = routed.token.or(token);
+        }
+    }
+
+    fn token(&self, request: &Request<'_>, uri: &Uri<'_>) -> Option<Token> {
+        Token::read(&self.keyed, request.call_id, uri.user?)
+    }
+
+    /// Where the request goes (RFC 3261 section 16.5), best first.
+    pub(super) fn targets(
+        &self,
+        now: Now,
+        request: &Request<'_>,
+        routed: &Routed<'_>,
+        sink: &mut impl Sink,
+    ) -> Result<Targets, NoTarget> {
+        if let Some(route) = &routed.next_route {
+            let uri = route.uri().map_err(|_| (400, "Malformed Route"))?;
+            return Ok(single(Target::new(hop_to(&uri)?)));
+        }
+        let mut uri = Box::default();
+        if routed.is_strict {
+            uri = routed.uri.text.into();
+        }
+        let flow = routed
+            .token
+            .and_then(|token| token.flow_for(&self.keyed, request.sender_tag()));
+        if let Some(flow) = flow
+            && (!flow.transport.is_reliable() || sink.is_open(&flow))
+        {
+            return Ok(single(Target {
+                uri,
+                ..Target::new(Hop::Direct(Destination::Flow(flow)))
+            }));
+        }
+        if routed.host != Host::Foreign {
+            return self.bindings(now, request, &routed.uri, routed.host, sink);
+        }
+        // The connection of the dialog is gone, and the phone may have registered again since.
+        if flow.is_some()
+            && let Some(flow) = self.flow_of_person(now, request, sink)
+        {
+            return Ok(single(Target {
+                uri,
+                ..Target::new(Hop::Direct(Destination::Flow(flow)))
+            }));
+        }
+        Ok(single(Target {
+            uri,
+            may_use_tcp: true,
+            ..Target::new(hop_to(&routed.uri)?)
+        }))
+    }
+
+    /// The targets of an address-of-record.
+    fn bindings(
+        &self,
+        now: Now,
+        request: &Request<'_>,
+        uri: &Uri<'_>,
+        host: Host,
+        sink: &mut impl Sink,
+    ) -> Result<Targets, NoTarget> {
+        if uri.user.is_none() {
+            return Err((404, "No User In Request-URI"));
+        }
+        let mut aor = Vec::with_capacity(64);
+        self.ours.write_aor(uri, host, &mut aor);
+        if request.method == Method::Publish
+            || request.method == Method::Subscribe && self.is_own(request, &aor)
+        {
+            return Err((489, "")); // There is no event state here, and the phone's own subscription must not come back to it.
+        }
+        let mut targets = self.shared.location.read(&aor, now.wall, |bindings| {
+            let targets = bindings
+                .iter()
+                .filter_map(|binding| target_of(&binding.parts(), sink));
+            targets
+                .take(self.settings.fork_branches_max)
+                .collect::<Targets>()
+        });
+        if targets.is_empty() {
+            let is_known = self.shared.subscribers.exists(&aor);
+            return Err(if is_known { (480, "") } else { (404, "") });
+        }
+        if targets.len() > 1 {
+            targets.sort_by_key(|target| std::cmp::Reverse(target.q));
+        }
+        Ok(targets)
+    }
+
+    fn is_own(&self, request: &Request<'_>, aor: &[u8]) -> bool {
+        let Ok(from) = request.from.uri() else {
+            return false;
+        };
+        let mut own = Vec::with_capacity(64);
+        self.ours
+            .write_aor(&from, self.person(&from, request), &mut own);
+        own == aor
+    }
+
+    /// The open flow of the person in To, for a request inside a dialog: that of the binding with the contact in the
+    /// Request-URI, or the only one.
+    fn flow_of_person(
+        &self,
+        now: Now,
+        request: &Request<'_>,
+        sink: &mut impl Sink,
+    ) -> Option<Flow> {
+        let to = request.to.uri().ok()?;
+        let host = self.person(&to, request);
+        if host == Host::Foreign {
+            return None;
+        }
+        let mut aor = Vec::with_capacity(64);
+        self.ours.write_aor(&to, host, &mut aor);
+        self.shared.location.read(&aor, now.wall, |bindings| {
+            let same = |uri: &[u8]| Uri::parse(uri).is_ok_and(|uri| uri.equals(&request.uri));
+            let binding = bindings
+                .iter()
+                .find(|binding| same(binding.parts().contact));
+            let binding = binding.or(if bindings.len() == 1 {
+                bindings.first()
+            } else {
+                None
+            })?;
+            Some(binding.parts().flow).filter(|flow| sink.is_open(flow))
+        })
+    }
+}
+
+impl Target {
+    fn new(hop: Hop) -> Self {
+        Self {
+            uri: Box::default(),
+            path: Box::default(),
+            hop,
+            q: 1000,
+            flow: None,
+            may_use_tcp: false,
+        }
+    }
+}
+
+fn single(target: Target) -> Targets {
+    let mut targets = Targets::new();
+    targets.push(target);
+    targets
+}
+
+/// How a binding is reached: over its flow; when its connection is gone, by its contact if that is where it registered from.
+fn target_of(binding: &BindingParts<'_>, sink: &mut impl Sink) -> Option<Target> {
+    let flow = binding.flow;
+    let is_kept = flow.transport.is_reliable() || binding.behind_nat;
+    let mut target = Target {
+        uri: binding.contact.into(),
+        q: binding.q,
+        path: binding.path.into(),
+        ..Target::new(Hop::Direct(Destination::Flow(flow)))
+    };
+    if let Some(first) = binding
+        .path
+        .split(|&c| c == b',')
+        .next()
+        .filter(|first| !first.is_empty())
+    {
+        let uri = NameAddr::parse(first).ok()?.uri().ok()?;
+        target.hop = hop_to(&uri).ok()?;
+    } else if flow.transport.is_reliable() && !sink.is_open(&flow) {
+        let contact = Uri::parse(binding.contact).ok()?;
+        if contact.host_ip() != Some(flow.peer.ip()) {
+            return None;
+        }
+        let peer = SocketAddr::new(flow.peer.ip(), contact.port.unwrap_or(5060));
+        target.hop = Hop::Direct(Destination::Address {
+            transport: flow.transport,
+            peer,
+        });
+    } else {
+        target.flow = is_kept.then_some(flow);
+        target.may_use_tcp = !is_kept;
+    }
+    Some(target)
+}
+
+/// The way to a URI of another host (RFC 3263 section 4).
+fn hop_to(uri: &Uri<'_>) -> Result<Hop, NoTarget> {
+    let transport = match uri.params.value("transport") {
+        None => None,
+        Some(name) if name.eq_ignore_ascii_case(b"udp") => Some(Transport::Udp),
+        Some(name) if name.eq_ignore_ascii_case(b"tcp") => Some(Transport::Tcp),
+        Some(_) => return Err((480, "Transport Not Available Here")),
+    };
+    match uri.scheme {
+        Scheme::Sip => {}
+        Scheme::Sips => return Err((480, "SIPS Not Available Here")),
+        Scheme::Tel | Scheme::Other => return Err((416, "")),
+    }
+    let host = uri.params.value("maddr").unwrap_or(uri.host);
+    let host = std::str::from_utf8(host).map_err(|_| (400, "Malformed Host"))?;
+    if let Ok(ip) = host.trim_start_matches('[').trim_end_matches(']').parse() {
+        let peer = SocketAddr::new(ip, uri.port.unwrap_or(5060));
+        return Ok(Hop::Direct(Destination::Address {
+            transport: transport.unwrap_or(Transport::Udp),
+            peer,
+        }));
+    }
+    Ok(Hop::Name(ResolveRequest {
+        host: host.to_ascii_lowercase(),
+        port: uri.port,
+        transport,
+        secure: false,
+        response: false,
+    }))
+}
