@@ -6,7 +6,7 @@ use hickory_resolver::config::{
 use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::rr::{Name, RData, RecordType};
-use hickory_resolver::{Resolver, TokioResolver};
+use hickory_resolver::{Resolver, ResolverBuilder, TokioResolver};
 use location::Transport;
 use sip_core::{Answer, Plan, Query, ResolveId, ResolveRequest, Step, Target};
 use std::collections::HashMap;
@@ -310,27 +310,29 @@ fn plain(name: &Name) -> String {
 
 /// The DNS client, and what there is to say about the system's configuration.
 fn client(options: &DnsOptions) -> io::Result<(TokioResolver, Option<String>)> {
-    let provider = TokioRuntimeProvider::default();
-    let (mut builder, warning) = if options.nameservers.is_empty() {
-        match Resolver::builder(provider.clone()) {
+    let (mut builder, warning) = if !options.nameservers.is_empty() {
+        let servers = options.nameservers.iter().map(server).collect();
+        (builder_with(servers), None)
+    } else {
+        match Resolver::builder(TokioRuntimeProvider::default()) {
             Ok(builder) => (builder, None),
             Err(error) => {
-                let none = ResolverConfig::from_name_servers(Vec::new());
                 let warning = format!(
                     "the system names no DNS server ({error}): only addresses and names in /etc/hosts can be called; \
                      name one in /etc/resolv.conf or in the configuration"
                 );
-                (Resolver::builder_with_config(none, provider), Some(warning))
+                (builder_with(Vec::new()), Some(warning))
             }
         }
-    } else {
-        let servers = options.nameservers.iter().map(server).collect();
-        let config = ResolverConfig::from_name_servers(servers);
-        (Resolver::builder_with_config(config, provider), None)
     };
     set_options(builder.options_mut(), options);
     let client = builder.build().map_err(io::Error::other)?;
     Ok((client, warning))
+}
+
+fn builder_with(servers: Vec<NameServerConfig>) -> ResolverBuilder<TokioRuntimeProvider> {
+    let config = ResolverConfig::from_name_servers(servers);
+    Resolver::builder_with_config(config, TokioRuntimeProvider::default())
 }
 
 fn server(address: &SocketAddr) -> NameServerConfig {
