@@ -109,6 +109,8 @@ impl Flags {
     pub(crate) const WRITABLE: Self = Self(32);
     /// The kernel took no more.
     pub(crate) const BLOCKED: Self = Self(64);
+    /// On the list of those that are read again in the next turn.
+    pub(crate) const READY: Self = Self(128);
 
     pub(crate) fn has(self, flag: Self) -> bool {
         self.0 & flag.0 != 0

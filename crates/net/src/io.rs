@@ -651,8 +651,18 @@ impl Io {
             self.release(inbound.bytes.len());
         }
         // What has been read but not looked at may have been all there is.
-        self.ready.push(Ready::Connection(id));
+        self.read_again(id);
         self.arm(id);
+    }
+
+    /// Has a connection read in the next turn, event or not.
+    pub(crate) fn read_again(&mut self, id: ConnectionId) {
+        if let Some(connection) = self.table.get_mut(id)
+            && !connection.flags.has(Flags::READY)
+        {
+            connection.flags.set(Flags::READY);
+            self.ready.push(Ready::Connection(id));
+        }
     }
 
     fn recycle(&mut self, mut outbound: Box<Outbound>) {

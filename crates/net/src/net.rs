@@ -214,7 +214,13 @@ impl Net {
         for item in ready.drain(..) {
             match item {
                 Ready::Socket(index) => context.socket(index, handler),
-                Ready::Connection(id) => context.read(id, false, handler),
+                Ready::Connection(id) => {
+                    if let Some(connection) = context.io.table.get_mut(id) {
+                        connection.flags.clear(Flags::READY);
+                    }
+                    // The event that told of the peer's end, if one did, is gone.
+                    context.read(id, true, handler);
+                }
             }
         }
         self.ready_spare = ready;
@@ -411,13 +417,17 @@ impl Context<'_> {
         self.io.is_open(id)
     }
 
-    /// Reads once, and further only when the peer has closed: then up to that end.
+    /// Reads until a read does not fill the buffer, or with `to_end` until there is nothing more; at most so much in one turn.
     fn read(&mut self, id: ConnectionId, to_end: bool, handler: &mut impl Handler) {
-        loop {
-            let Some(connection) = self.io.table.get_mut(id) else {
+        let mut room = READ_BYTES;
+        while room > 0 {
+            let Some(connection) = self.io.table.get(id) else {
                 return;
             };
-            let count = match (&connection.stream).read(self.buffer) {
+            if connection.flags.has(Flags::READY) {
+                return;
+            }
+            let count = match (&connection.stream).read(&mut self.buffer[..room]) {
                 Ok(0) => {
                     // What was answered in this turn still goes out.
                     self.io.write(id);
@@ -435,24 +445,22 @@ impl Context<'_> {
                 },
             };
             self.io.counters.stream_bytes_received += count as u64;
-            let followed = self.received(id, count, handler);
-            if count == self.buffer.len() || (to_end && !followed) {
-                self.io.ready.push(Ready::Connection(id));
+            self.received(id, count, handler);
+            if count < room && !to_end {
                 return;
             }
-            if !to_end {
-                return;
-            }
+            room -= count;
         }
+        self.io.read_again(id);
     }
 
-    /// Cuts the messages out of the first bytes of the buffer. `false`: the stream is not followed any more.
-    fn received(&mut self, id: ConnectionId, count: usize, handler: &mut impl Handler) -> bool {
+    /// Cuts the messages out of the first bytes of the buffer.
+    fn received(&mut self, id: ConnectionId, count: usize, handler: &mut impl Handler) {
         let Some(connection) = self.io.table.get_mut(id) else {
-            return false;
+            return;
         };
         if connection.flags.has(Flags::CLOSING) || connection.flags.has(Flags::DRAINING) {
-            return false;
+            return;
         }
         let source = Source {
             listener: connection.listener,
@@ -471,9 +479,9 @@ impl Context<'_> {
                     bytes: rest.to_vec(),
                     since: self.io.tick(),
                 };
-                return self.keep(id, Box::new(inbound));
+                self.keep(id, Box::new(inbound));
             }
-            return cut.followed;
+            return;
         };
         self.io.release(inbound.bytes.len());
         inbound.bytes.extend_from_slice(bytes);
@@ -490,17 +498,14 @@ impl Context<'_> {
                 inbound.bytes.shrink_to(2 * inbound.bytes.len());
                 inbound.since = self.io.tick();
             }
-            return self.keep(id, inbound);
+            self.keep(id, inbound);
         }
-        cut.followed
     }
 
-    fn keep(&mut self, id: ConnectionId, inbound: Box<Inbound>) -> bool {
-        let kept = self.io.keep(id, inbound);
-        if !kept {
+    fn keep(&mut self, id: ConnectionId, inbound: Box<Inbound>) {
+        if !self.io.keep(id, inbound) {
             self.io.end(id, Why::HeldTooMuch);
         }
-        kept
     }
 }
 
