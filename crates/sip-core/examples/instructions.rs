@@ -1,7 +1,12 @@
 //! Runs one case of the core so many times, for counting instructions from outside: `instructions CASE COUNT`.
 
+#![allow(clippy::disallowed_methods, reason = "a program takes its arguments")]
+
 use location::{Flow, Location, Options, Subscribers, Ticket, Transport, Wall};
-use sip_core::{Core, Destination, Digest, Domains, Event, Mono, Now, Origin, ResolveId, ResolveRequest, Settings, Shared, Sink};
+use sip_core::{
+    Core, Destination, Digest, Domains, Event, Mono, Now, Origin, ResolveId, ResolveRequest,
+    Settings, Shared, Sink,
+};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -38,7 +43,10 @@ impl Sink for Wire {
     fn event(&mut self, _event: &Event<'_>) {}
 }
 
-const SERVER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)), 5060);
+const SERVER: SocketAddr = SocketAddr::new(
+    std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)),
+    5060,
+);
 
 struct World {
     core: Core,
@@ -51,13 +59,34 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let now = Now { mono: Mono(1_000_000), wall: Wall(1_700_000_000_000) };
-        let location = Arc::new(Location::new(Options { hash_key: [1, 2], waiting_bytes_max: 1 << 24, aor_count_max: 1_000_000 }));
+        let now = Now {
+            mono: Mono(1_000_000),
+            wall: Wall(1_700_000_000_000),
+        };
+        let location = Arc::new(Location::new(Options {
+            hash_key: [1, 2],
+            waiting_bytes_max: 1 << 24,
+            aor_count_max: 1_000_000,
+        }));
         let subscribers = Arc::new(Subscribers::in_memory([1, 2]));
         let digest = Digest::new([3; 16], 1024, now.wall);
-        let shared = Arc::new(Shared { location: location.clone(), subscribers, digest, token_key: [4; 16] });
-        let domains = Domains { primary: "example.com".into(), names: vec!["example.com".into()], aliases: vec![], ports: vec![5060] };
-        let settings = Arc::new(Settings { auth: false, domains, ..Settings::default() });
+        let shared = Arc::new(Shared {
+            location: location.clone(),
+            subscribers,
+            digest,
+            token_key: [4; 16],
+        });
+        let domains = Domains {
+            primary: "example.com".into(),
+            names: vec!["example.com".into()],
+            aliases: vec![],
+            ports: vec![5060],
+        };
+        let settings = Arc::new(Settings {
+            auth: false,
+            domains,
+            ..Settings::default()
+        });
         let core = Core::new(0, 1, shared, settings, 5, now);
         let flow = |last, port| Flow {
             transport: Transport::Udp,
@@ -66,7 +95,14 @@ impl World {
             local: SERVER,
             peer: SocketAddr::from(([198, 51, 100, last], port)),
         };
-        Self { core, wire: Wire::default(), now, location, alice: flow(1, 5061), bob: flow(2, 5062) }
+        Self {
+            core,
+            wire: Wire::default(),
+            now,
+            location,
+            alice: flow(1, 5061),
+            bob: flow(2, 5062),
+        }
     }
 
     /// From `flow`; 100 us later than the one before.
@@ -113,10 +149,22 @@ impl World {
                  Contact: <sip:alice@198.51.100.1:5061>\r\n{rest}"
             )
         };
-        let body = format!("Content-Type: application/sdp\r\nContent-Length: {}\r\n\r\n{sdp}", sdp.len());
-        self.receive(self.alice, head("INVITE", "sip:user1@example.com", n, "", 1, &body).as_bytes());
+        let body = format!(
+            "Content-Type: application/sdp\r\nContent-Length: {}\r\n\r\n{sdp}",
+            sdp.len()
+        );
+        self.receive(
+            self.alice,
+            head("INVITE", "sip:user1@example.com", n, "", 1, &body).as_bytes(),
+        );
         let invite = String::from_utf8_lossy(&self.wire.last).into_owned();
-        let lines = |name: &str| invite.split("\r\n").filter(|line| line.starts_with(name)).map(|line| format!("{line}\r\n")).collect::<String>();
+        let lines = |name: &str| {
+            invite
+                .split("\r\n")
+                .filter(|line| line.starts_with(name))
+                .map(|line| format!("{line}\r\n"))
+                .collect::<String>()
+        };
         let (vias, record) = (lines("Via"), lines("Record-Route"));
         let route = record.replace("Record-Route", "Route");
         let answer = |status: &str, body: &str| {
@@ -125,13 +173,26 @@ impl World {
                  CSeq: 1 INVITE\r\nContact: <sip:user1@198.51.100.2:5062>\r\n{body}"
             )
         };
-        self.receive(self.bob, answer("180 Ringing", "Content-Length: 0\r\n\r\n").as_bytes());
+        self.receive(
+            self.bob,
+            answer("180 Ringing", "Content-Length: 0\r\n\r\n").as_bytes(),
+        );
         self.receive(self.bob, answer("200 OK", &body).as_bytes());
         let rest = format!("{route}Content-Length: 0\r\n\r\n");
-        self.receive(self.alice, head("ACK", "sip:user1@198.51.100.2:5062", n, ";tag=b", 1, &rest).as_bytes());
-        self.receive(self.alice, head("BYE", "sip:user1@198.51.100.2:5062", n, ";tag=b", 2, &rest).as_bytes());
+        self.receive(
+            self.alice,
+            head("ACK", "sip:user1@198.51.100.2:5062", n, ";tag=b", 1, &rest).as_bytes(),
+        );
+        self.receive(
+            self.alice,
+            head("BYE", "sip:user1@198.51.100.2:5062", n, ";tag=b", 2, &rest).as_bytes(),
+        );
         let bye = String::from_utf8_lossy(&self.wire.last).into_owned();
-        let vias = bye.split("\r\n").filter(|line| line.starts_with("Via")).map(|line| format!("{line}\r\n")).collect::<String>();
+        let vias = bye
+            .split("\r\n")
+            .filter(|line| line.starts_with("Via"))
+            .map(|line| format!("{line}\r\n"))
+            .collect::<String>();
         let ok = format!(
             "SIP/2.0 200 OK\r\n{vias}From: <sip:alice@a.test>;tag=a{n}\r\nTo: <sip:user1@example.com>;tag=b\r\nCall-ID: {n}@198.51.100.1\r\nCSeq: 2 BYE\r\nContent-Length: 0\r\n\r\n"
         );
@@ -139,10 +200,13 @@ impl World {
     }
 }
 
-fn main() {
+fn main() -> std::process::ExitCode {
     let mut arguments = std::env::args().skip(1);
     let case = arguments.next().unwrap_or_default();
-    let count: usize = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(10_000);
+    let count: usize = arguments
+        .next()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(10_000);
     let mut world = World::new();
     (0..1000).for_each(|n| world.register(n));
     world.commit();
@@ -153,11 +217,19 @@ fn main() {
         "call" => (World::call, 7),
         _ => {
             eprintln!("usage: instructions options|register|call COUNT");
-            std::process::exit(2);
+            return std::process::ExitCode::FAILURE;
         }
     };
     (1000..1000 + count).for_each(|n| run(&mut world, n));
-    assert_eq!(world.wire.sent - before, count * messages, "every message was answered or passed on");
+    assert_eq!(
+        world.wire.sent - before,
+        count * messages,
+        "every message was answered or passed on"
+    );
     let counters = world.core.counters();
-    println!("{case}: {count} times; transactions held: {} server, {} client", counters.server_transactions, counters.client_transactions);
+    println!(
+        "{case}: {count} times; transactions held: {} server, {} client",
+        counters.server_transactions, counters.client_transactions
+    );
+    std::process::ExitCode::SUCCESS
 }

@@ -772,3 +772,104 @@ fn the_server_answers_for_itself() {
         Some("teleport")
     );
 }
+
+#[test]
+fn a_telephone_number_is_a_user_of_the_primary_domain() {
+    let mut bench = Bench::open();
+    bench.register("+4930123", &format!("<sip:x@{BOB}>"), BOB);
+    let message = |number: &str, branch: &str| {
+        request(
+            "MESSAGE",
+            &format!("tel:{number}"),
+            "<sip:alice@a.test>;tag=a",
+            "<tel:+4930123>",
+            ALICE,
+            branch,
+            "1",
+            "",
+        )
+    };
+    bench.udp(ALICE, &message("+4930123", "t1"));
+    bench.expect(BOB, "MESSAGE sip:x@");
+    bench.udp(ALICE, &message("+4930999", "t2"));
+    bench.expect(ALICE, "SIP/2.0 404");
+}
+
+#[test]
+fn strict_routers_before_and_behind_us_are_understood() {
+    let mut bench = Bench::open();
+    let got = ring(&mut bench);
+    bench.udp(BOB, &response(&got, "200 OK", "b", ""));
+    bench.expect(ALICE, "SIP/2.0 200");
+    let ours = got
+        .header("Record-Route")
+        .unwrap()
+        .trim_matches(['<', '>'])
+        .to_owned();
+    // A strict router before us has put our URI into the request line, and the contact last.
+    let routes = format!("Route: <sip:bob@{BOB}>\n");
+    bench.udp(
+        ALICE,
+        &request(
+            "BYE",
+            &ours,
+            "<sip:alice@a.test>;tag=a",
+            "<sip:bob@example.com>;tag=b",
+            ALICE,
+            "b1",
+            "2",
+            &routes,
+        ),
+    );
+    let bye = bench.expect(BOB, &format!("BYE sip:bob@{BOB} SIP/2.0"));
+    assert_eq!(bye.header("Route"), None);
+    // One behind us gets the request line, and the contact at the end of the Route.
+    let routes = format!("Route: <{ours}>, <sip:203.0.113.7>\n");
+    bench.udp(
+        ALICE,
+        &request(
+            "INFO",
+            &format!("sip:bob@{BOB}"),
+            "<sip:alice@a.test>;tag=a",
+            "<sip:bob@example.com>;tag=b",
+            ALICE,
+            "b2",
+            "3",
+            &routes,
+        ),
+    );
+    let info = bench.expect("203.0.113.7:5060", "INFO sip:203.0.113.7 SIP/2.0");
+    assert_eq!(
+        info.headers("Route").collect::<Vec<_>>(),
+        [format!("<sip:bob@{BOB}>")]
+    );
+}
+
+#[test]
+fn a_loose_route_beyond_us_is_followed() {
+    let mut bench = Bench::open();
+    let got = ring(&mut bench);
+    bench.udp(BOB, &response(&got, "200 OK", "b", ""));
+    bench.expect(ALICE, "SIP/2.0 200");
+    let ours = got.header("Record-Route").unwrap().to_owned();
+    let routes =
+        format!("Route: {ours}\nRoute: <sip:203.0.113.7:5070;lr=on>,<sip:203.0.113.8;lr>\n");
+    bench.udp(
+        ALICE,
+        &request(
+            "INFO",
+            &format!("sip:bob@{BOB}"),
+            "<sip:alice@a.test>;tag=a",
+            "<sip:bob@example.com>;tag=b",
+            ALICE,
+            "b2",
+            "3",
+            &routes,
+        ),
+    );
+    let info = bench.expect("203.0.113.7:5070", &format!("INFO sip:bob@{BOB} SIP/2.0"));
+    assert_eq!(
+        info.headers("Route").collect::<Vec<_>>(),
+        ["<sip:203.0.113.7:5070;lr=on>,<sip:203.0.113.8;lr>"]
+    );
+}

@@ -75,12 +75,16 @@ impl Core {
         } else {
             Meaning::Person
         };
-        routed.host = self.ours.host(
-            &routed.uri,
-            meaning,
-            request.flow.local,
-            &self.shared.subscribers,
-        );
+        routed.host = match routed.uri.scheme {
+            // A number without a domain is one of ours or nobody's: there is no gateway to give it to.
+            Scheme::Tel => Host::Alias,
+            _ => self.ours.host(
+                &routed.uri,
+                meaning,
+                request.flow.local,
+                &self.shared.subscribers,
+            ),
+        };
         routed
     }
 
