@@ -1,4 +1,5 @@
-use super::fork::{Outcome, reread};
+use super::best::Outcome;
+use super::fork::{reindex, reread};
 use super::forward::{Forwarding, write_hop_by_hop};
 use super::request::Request;
 use super::route::Target;
@@ -8,7 +9,7 @@ use crate::slab::Handle;
 use crate::transaction::{ClientEffect, ClientInput, InviteClient, NonInviteClient};
 use crate::{Destination, Event, Mono, Now, Origin, Sink, Timers};
 use location::{Flow, Transport};
-use sip_wire::{Framing, Message, Method, Name};
+use sip_wire::{Message, Method, Name};
 
 /// One client transaction (RFC 3261 section 17.1): a branch of a forwarded request.
 pub(super) struct ClientTransaction {
@@ -48,7 +49,6 @@ enum Progress {
 #[derive(Default)]
 struct Rare {
     target: Option<Target>,
-    breadth: u32,
     /// Further addresses to try.
     others: Vec<Destination>,
     /// Header lines for a CANCEL that has to wait.
@@ -148,10 +148,9 @@ impl Core {
     }
 
     /// The transaction waits for the resolver.
-    pub(super) fn await_addresses(&mut self, handle: Handle, target: Target, breadth: u32) {
+    pub(super) fn await_addresses(&mut self, handle: Handle, target: Target) {
         if let Some(client) = self.clients.get_mut(handle) {
-            let rare = client.rare();
-            (rare.target, rare.breadth) = (Some(target), breadth);
+            client.rare().target = Some(target);
         }
     }
 
@@ -170,22 +169,13 @@ impl Core {
     }
 
     /// Another destination, should the first fail.
-    pub(super) fn fall_back(
-        &mut self,
-        handle: Handle,
-        target: &Target,
-        to: Destination,
-        breadth: u32,
-    ) {
+    pub(super) fn fall_back(&mut self, handle: Handle, target: &Target, to: Destination) {
         if let Some(client) = self.clients.get_mut(handle) {
             let rare = client.rare();
-            (rare.target, rare.breadth) = (
-                Some(Target {
-                    may_use_tcp: false,
-                    ..target.clone()
-                }),
-                breadth,
-            );
+            rare.target = Some(Target {
+                may_use_tcp: false,
+                ..target.clone()
+            });
             rare.others.insert(0, to);
         }
     }
@@ -259,7 +249,6 @@ impl Core {
         let Some(target) = rare.target.clone() else {
             return;
         };
-        let breadth = rare.breadth;
         match rare.ack.take() {
             Some((message, flow, forwarding)) => {
                 self.clients.remove(handle);
@@ -269,7 +258,7 @@ impl Core {
                 }
                 self.index_stored = index;
             }
-            None => self.send_stored(now, server, handle, &target, first, breadth, sink),
+            None => self.send_stored(now, server, handle, &target, first, sink),
         }
     }
 
@@ -463,12 +452,8 @@ impl Core {
             && !rare.others.is_empty()
             && let Some(target) = rare.target.clone()
         {
-            let (to, others, breadth) = (
-                rare.others.remove(0),
-                std::mem::take(&mut rare.others),
-                rare.breadth,
-            );
-            return self.retry(now, server, handle, target, to, others, breadth, sink);
+            let (to, others) = (rare.others.remove(0), std::mem::take(&mut rare.others));
+            return self.retry(now, server, handle, target, to, others, sink);
         }
         self.branch_ended(now, server, handle, outcome, sink);
     }
@@ -483,7 +468,6 @@ impl Core {
         target: Target,
         to: Destination,
         others: Vec<Destination>,
-        breadth: u32,
         sink: &mut impl Sink,
     ) {
         let is_invite = self
@@ -506,10 +490,10 @@ impl Core {
         };
         if let Some(client) = self.clients.get_mut(next) {
             let rare = client.rare();
-            (rare.target, rare.breadth, rare.others) = (Some(target.clone()), breadth, others);
+            (rare.target, rare.others) = (Some(target.clone()), others);
         }
         self.replace_branch(server, failed, next);
-        self.send_stored(now, server, next, &target, to, breadth, sink);
+        self.send_stored(now, server, next, &target, to, sink);
     }
 
     /// Cancels an INVITE branch; `false`: it ends at once, since nothing was sent yet.
@@ -547,11 +531,8 @@ impl Core {
         let timers = self.settings.timers;
         if let Some(client) = self.clients.get_mut(handle)
             && let Some(sent) = &client.request
-            && index
-                .parse(sent, Framing::Stream, &self.settings.limits)
-                .is_ok()
+            && let Some(sent) = reindex(sent, &mut index)
         {
-            let sent = index.message(sent);
             let mut message = Vec::with_capacity(512);
             let to = sent.header(Name::To).map_or(&b""[..], |to| to.value);
             write_hop_by_hop("CANCEL", &sent, to, lines, &mut message);
@@ -575,12 +556,10 @@ impl Core {
         out.clear();
         if let Some(client) = self.clients.get(handle)
             && let Some(sent) = &client.request
-            && index
-                .parse(sent, Framing::Stream, &self.settings.limits)
-                .is_ok()
+            && let Some(sent) = reindex(sent, &mut index)
         {
             let to = response.header(Name::To).map_or(&b""[..], |to| to.value);
-            write_hop_by_hop("ACK", &index.message(sent), to, b"", &mut out);
+            write_hop_by_hop("ACK", &sent, to, b"", &mut out);
             self.counters.requests_sent += 1;
             sink.send(&client.to, None, &out);
         }

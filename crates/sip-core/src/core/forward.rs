@@ -119,8 +119,6 @@ pub(super) struct Outgoing<'a> {
     /// Our address on the side it leaves by, and on the side it came by.
     pub(super) outbound: Place<'a>,
     pub(super) inbound: Place<'a>,
-    /// `None`: not written (ACK).
-    pub(super) breadth: Option<u32>,
 }
 
 impl Outgoing<'_> {
@@ -202,7 +200,7 @@ impl Outgoing<'_> {
             None => put_line(name, text.as_bytes(), lines),
         };
         put("Max-Forwards", &left.to_string(), Name::MaxForwards);
-        if let Some(breadth) = self.breadth {
+        if let Some(breadth) = self.target.breadth {
             put("Max-Breadth", &breadth.to_string(), Name::MaxBreadth);
         }
     }

@@ -1,4 +1,5 @@
 use super::Core;
+use super::fork::reindex;
 use super::request::Request;
 use crate::ours::{Host, Meaning};
 use crate::registrar::{self, Refusal};
@@ -183,21 +184,12 @@ impl Core {
         sink: &mut impl Sink,
     ) {
         let mut index = std::mem::take(&mut self.index_stored);
-        let limits = sip_wire::Limits {
-            message_bytes_max: usize::MAX,
-            head_bytes_max: usize::MAX,
-            header_bytes_max: usize::MAX,
-            ..self.settings.limits
-        };
-        if index
-            .parse(message, sip_wire::Framing::Stream, &limits)
-            .is_ok()
-        {
+        if let Some(request) = reindex(message, &mut index) {
             let mut out = std::mem::take(&mut self.out);
             out.clear();
             let reason = "Registration Could Not Be Stored";
             Response {
-                request: index.message(message),
+                request,
                 code: 503,
                 reason,
                 source: None,

@@ -5,14 +5,17 @@
 //! - `local`: requests for the server itself
 //! - `access`: who may do what
 //! - `route`: where a request goes
-//! - `fork`: the response context of a proxied request
+//! - `proxy`: requests to be proxied, and ACK
+//! - `fork`: the response context of a proxied request; `best`: its final response
 //! - `forward`: the bytes of a forwarded request, of CANCEL and of ACK
 
 mod access;
+mod best;
 mod client;
 mod fork;
 mod forward;
 mod local;
+mod proxy;
 mod request;
 mod route;
 mod server;

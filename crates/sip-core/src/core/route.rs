@@ -39,6 +39,8 @@ pub(super) struct Target {
     pub(super) flow: Option<Flow>,
     /// A message too large for a datagram may try TCP.
     pub(super) may_use_tcp: bool,
+    /// Its share of Max-Breadth; `None`: not written (ACK).
+    pub(super) breadth: Option<u32>,
 }
 
 /// How a request gets to its target.
@@ -258,6 +260,7 @@ impl Target {
             q: 1000,
             flow: None,
             may_use_tcp: false,
+            breadth: None,
         }
     }
 }
