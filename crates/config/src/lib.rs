@@ -18,6 +18,6 @@ pub use error::{Problem, Problems};
 pub use listen::{Domain, Listen, ListenTransport, Nameserver};
 pub use reference::reference_page;
 pub use settings::{
-    Config, Connections, Digest, Dns, Journal, Limits, Log, Proxy, Registrar, SECTIONS, Server,
-    Timers,
+    Config, Connections, Datagrams, Digest, Dns, Journal, Limits, Proxy, Registrar, SECTIONS,
+    Server, Timers,
 };

@@ -85,8 +85,8 @@ impl Config {
         at_most(
             "limits.message_bytes_max",
             l.message_bytes_max.into(),
-            "connections.write_bytes_max",
-            self.connections.write_bytes_max.into(),
+            "connections.pushed_back_bytes_max",
+            self.connections.pushed_back_bytes_max.into(),
         );
         if self.server.listen.is_empty() {
             let text = "`listen` is empty: leave it out to listen on UDP and TCP 5060 everywhere";

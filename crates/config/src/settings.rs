@@ -119,32 +119,45 @@ settings! {
             cost "longer loops", Hup;
     }
 
-    /// Connections (TCP).
+    /// Connections (TCP). Times are kept to a tenth of a second.
     connections: Connections = "connections" {
-        /// Connections of one worker; beyond it new ones are closed at once.
-        per_worker_max: u32 = 500_000, Within(16, 10_000_000), unit "connections",
-            cost "some 300 bytes and a descriptor each", Restart;
-        /// Connections from one address.
-        per_address_max: u32 = 10_000, Within(1, 10_000_000), unit "connections",
-            cost "one address can take more of per_worker_max", Restart;
-        /// A connection is closed when nothing came or went for so long.
-        idle_s: u32 = 7500, Within(30, 86_400), unit "seconds",
+        /// Connections of one worker; beyond it new ones wait in the kernel's backlog.
+        per_worker_max: u32 = 1_000_000, Within(16, 10_000_000), unit "connections",
+            cost "some 130 bytes, a socket of the kernel and a descriptor each", Restart;
+        /// A connection is closed when nothing has happened on it for so long.
+        idle_s: u32 = 7200, Within(30, 86_400), unit "seconds",
             cost "phones that are gone hold their connection longer", Restart;
         /// A new connection is closed when its first whole message has not come after so long.
-        first_message_s: u32 = 30, Within(1, 3600), unit "seconds",
+        first_message_s: u32 = 32, Within(1, 3600), unit "seconds",
             cost "strangers hold a connection longer", Restart;
         /// A connection is closed when a message that has begun is not whole after so long.
-        message_s: u32 = 10, Within(1, 3600), unit "seconds",
+        half_message_s: u32 = 30, Within(1, 3600), unit "seconds",
             cost "a peer that sends a byte a second holds memory longer", Restart;
         /// How long to try to open a connection.
-        connect_ms: u32 = 5000, Within(100, 60_000), unit "milliseconds",
+        connect_ms: u32 = 8000, Within(100, 60_000), unit "milliseconds",
             cost "calls to a dead server fail later", Restart;
-        /// Bytes that may wait for a peer that reads slowly; beyond it the connection is closed.
-        write_bytes_max: u32 = 262_144, Within(65_536, 16_777_216), unit "bytes",
-            cost "as much memory for each peer that does not read", Restart;
-        /// A connection is closed when the peer has read nothing for so long while bytes wait.
-        write_s: u32 = 10, Within(1, 3600), unit "seconds",
+        /// A connection is closed when the peer has taken nothing for so long while something waits for it.
+        pushed_back_s: u32 = 30, Within(1, 3600), unit "seconds",
             cost "a peer that does not read holds memory longer", Restart;
+        /// Bytes that may wait for a peer that reads slowly; a message beyond it fails as if the peer were gone.
+        pushed_back_bytes_max: u32 = 262_144, Within(65_536, 16_777_216), unit "bytes",
+            cost "as much memory for each peer that does not read", Restart;
+        /// Bytes of all half-received and waiting messages of one worker together.
+        held_bytes_max: u64 = 268_435_456, Within(1_048_576, 68_719_476_736), unit "bytes",
+            cost "as much memory, under attack", Restart;
+        /// Connections that may wait to be accepted by one worker; cut by the system's `net.core.somaxconn`.
+        backlog: u32 = 4096, Within(16, 65_535), unit "connections",
+            cost "in a storm, phones wait longer instead of trying again", Restart;
+    }
+
+    /// Datagrams (UDP).
+    datagrams: Datagrams = "datagrams" {
+        /// Kernel buffer of each worker's socket, each way; cut by the system's `net.core.rmem_max` and `net.core.wmem_max`.
+        buffer_bytes: u32 = 8_388_608, Within(65_536, 1_073_741_824), unit "bytes",
+            cost "as much kernel memory for each, and longer waits in a storm", Restart;
+        /// Bytes that may wait for one socket when the kernel takes no more; beyond it datagrams are dropped and counted.
+        waiting_bytes_max: u32 = 4_194_304, Within(65_536, 1_073_741_824), unit "bytes",
+            cost "as much memory for each, and longer waits", Restart;
     }
 
     /// Finding other servers (RFC 3263).
@@ -153,10 +166,10 @@ settings! {
         nameservers: Vec<Nameserver> = Vec::new(), Any, unit "list of addresses",
             cost "none", Restart;
         /// Time for all questions about one destination together.
-        budget_ms: u32 = 4000, Within(100, 30_000), unit "milliseconds",
+        budget_ms: u32 = 3000, Within(100, 30_000), unit "milliseconds",
             cost "calls to a name that does not resolve fail later", Restart;
         /// Answers kept until their time to live has passed.
-        cache_entries_max: u32 = 16_384, Within(0, 1_000_000), unit "answers",
+        cache_entries_max: u32 = 8192, Within(0, 1_000_000), unit "answers",
             cost "some 500 bytes each", Restart;
         /// Destinations being looked up at once; beyond it requests get 503.
         lookups_max: u32 = 4096, Within(1, 100_000), unit "destinations",
@@ -165,18 +178,17 @@ settings! {
 
     /// Registrations on disk.
     journal: Journal = "journal" {
+        /// Time from one flush to the next under load, so that more registrations share it; the first after a pause is flushed at once.
+        commit_interval_ms: u32 = 2, Within(0, 100), unit "milliseconds",
+            cost "a REGISTER waits as much longer for its 200", Restart;
         /// Bytes that may wait for the disk; beyond it registrations are refused with 503.
         waiting_bytes_max: u64 = 67_108_864, Within(1_048_576, 4_294_967_296), unit "bytes",
             cost "as much memory, and longer waits, when the disk is slow", Restart;
+        /// A journal that is larger than this, and than twice the last snapshot, is folded into a new snapshot.
+        snapshot_bytes_min: u64 = 67_108_864, Within(1_048_576, 68_719_476_736), unit "bytes",
+            cost "as much disk, and a slower start", Restart;
         /// Addresses-of-record with a binding; beyond it new ones are refused with 503.
         aor_count_max: u64 = 10_000_000, Within(1, 1_000_000_000), unit "addresses",
             cost "some 400 bytes each", Restart;
-    }
-
-    /// The log, on standard error.
-    log: Log = "log" {
-        /// Lines of one kind in a second; more are counted, and the count is logged.
-        lines_per_second_max: u32 = 10, Within(1, 10_000), unit "lines",
-            cost "an attacker can fill the log faster", Restart;
     }
 }
