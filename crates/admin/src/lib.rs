@@ -1,5 +1,6 @@
 //! Control plane: name resolution, control socket, status.
 
+pub mod control;
 mod resolver;
 
 pub use resolver::{Busy, Dns, DnsOptions};
