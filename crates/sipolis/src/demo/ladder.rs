@@ -1,0 +1,124 @@
+use crate::terminal::Paint;
+use std::io::{self, Write};
+use std::sync::Mutex;
+use std::time::Instant;
+
+/// Columns between two bars.
+const WIDTH: usize = 31;
+
+/// A ladder diagram that grows as messages pass: `alice | sipolis | bob`.
+pub(crate) struct Ladder {
+    paint: Paint,
+    /// Since when times count; set by [`Ladder::begin`].
+    started: Mutex<Instant>,
+}
+
+/// Whose message it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Side {
+    Left,
+    Right,
+}
+
+/// Which way it goes, for the phone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Way {
+    Sent,
+    Received,
+}
+
+impl Ladder {
+    pub(crate) fn new(paint: Paint) -> Self {
+        Self {
+            paint,
+            started: Mutex::new(Instant::now()),
+        }
+    }
+
+    /// Starts the clock and prints the heads of the columns.
+    pub(crate) fn begin(&self, title: &str, left: &str, right: &str) {
+        *self.started.lock().expect("no holder panics") = Instant::now();
+        let middle = format!(
+            "{:^1$}",
+            "sipolis",
+            2 * WIDTH + 2 - left.len() - right.len()
+        );
+        let bold = |text: &str| self.paint.bold(text);
+        let _ = writeln!(
+            io::stdout(),
+            "\n{}\n\n            {}{}{}",
+            bold(title),
+            bold(left),
+            bold(&middle),
+            bold(right)
+        );
+    }
+
+    /// One message of one phone.
+    pub(crate) fn message(&self, side: Side, way: Way, label: &str) {
+        let at = self.started.lock().expect("no holder panics").elapsed();
+        let time = format!("{:>8.1} ms", at.as_secs_f64() * 1000.0);
+        let arrow = self.colour(label, &arrow(side, way, label));
+        let empty = " ".repeat(WIDTH);
+        let (left, right) = match side {
+            Side::Left => (arrow.as_str(), empty.as_str()),
+            Side::Right => (empty.as_str(), arrow.as_str()),
+        };
+        let _ = writeln!(io::stdout(), "{} │{left}│{right}│", self.paint.dim(time));
+    }
+
+    /// Requests stand out, provisional responses step back, final ones show how it went.
+    fn colour(&self, label: &str, text: &str) -> String {
+        match label.as_bytes().first() {
+            Some(b'1') => self.paint.dim(text),
+            Some(b'2') => self.paint.good(text),
+            Some(b'3'..=b'4') => self.paint.warn(text),
+            Some(b'5'..=b'9') => self.paint.bad(text),
+            _ => self.paint.cyan(text),
+        }
+    }
+}
+
+/// `── REGISTER ──────────►`
+fn arrow(side: Side, way: Way, label: &str) -> String {
+    let label = shortened(label);
+    let rest = WIDTH - 5 - label.chars().count();
+    let line = |n| "─".repeat(n);
+    // The left phone sends to the right, the right one to the left.
+    match (side == Side::Left) == (way == Way::Sent) {
+        true => format!("── {label} {}►", line(rest)),
+        false => format!("◄{} {label} ──", line(rest)),
+    }
+}
+
+/// What fits beside an arrow.
+fn shortened(label: &str) -> String {
+    let max = WIDTH - 7;
+    match label {
+        "407 Proxy Authentication Required" => String::from("407 Proxy Auth. Required"),
+        _ if label.chars().count() > max => label.chars().take(max - 1).chain(['…']).collect(),
+        _ => label.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrows_point_where_the_message_goes_and_are_of_one_width() {
+        for (side, way, right) in [
+            (Side::Left, Way::Sent, true),
+            (Side::Left, Way::Received, false),
+            (Side::Right, Way::Sent, false),
+            (Side::Right, Way::Received, true),
+        ] {
+            for label in ["BYE", "REGISTER with credentials", "x".repeat(99).as_str()] {
+                let arrow = arrow(side, way, label);
+                assert_eq!(arrow.ends_with('►'), right, "{arrow}");
+                assert_eq!(arrow.starts_with('◄'), !right, "{arrow}");
+                assert_eq!(arrow.chars().count(), WIDTH, "{arrow}");
+            }
+        }
+    }
+}

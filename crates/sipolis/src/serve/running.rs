@@ -1,0 +1,230 @@
+use super::host::{Host, Present};
+use super::{Source, domains, settings};
+use crate::commands::place::open_subscribers;
+use crate::data::DataDir;
+use crate::failure::{Failure, Result};
+use crate::password;
+use admin::Dns;
+use admin::control::{self, Operations};
+use config::{Config, ListenTransport};
+use edge::{Busy, Log, Resolver};
+use location::{Hooks, Location, Recovery, Subscribers, Wall, Writer, WriterThread};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use sip_core::{Digest, ResolveId, ResolveRequest, Shared};
+use std::net::{Ipv6Addr, UdpSocket};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// A server that is to be started.
+pub(crate) struct Setup {
+    source: Source,
+    config: Config,
+}
+
+/// A running server. The parts end in the order of [`Running::stop`].
+pub(crate) struct Running {
+    host: Arc<Host>,
+    signals: Signals,
+    control: control::Server,
+    server: edge::Server,
+    writer: WriterThread,
+    /// What was found on disk, and how long it took to read.
+    pub(crate) recovered: (Recovery, Duration),
+    /// Why names will not resolve.
+    pub(crate) dns_warning: Option<String>,
+}
+
+impl Setup {
+    /// Reads the configuration.
+    pub(crate) fn new(source: Source) -> Result<Self> {
+        let mut config = source.read()?;
+        without_missing_ipv6(&mut config);
+        Ok(Self { source, config })
+    }
+
+    /// Starts it: listeners first, so that a port in use is known at once, then what is on disk, then the workers.
+    pub(crate) fn start(self) -> Result<Running> {
+        let Self { source, config } = self;
+        let started = Instant::now();
+        // Signals before anything that a half-done end could harm.
+        let signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+        let log = Log::stderr();
+        let _ = net::limits::raise_descriptors();
+        let data = DataDir::open(&config.server.data)?;
+        let bound = edge::Server::bind(settings::edge(&config, random()?))
+            .map_err(|error| Failure::new(error.to_string()))?;
+        let token_key = data.secret()?;
+        let subscribers = Arc::new(open_subscribers(&data)?);
+        let location = Arc::new(Location::new(settings::location(
+            &config,
+            [random()?, random()?],
+        )));
+        let reading = Instant::now();
+        let DataDir { path: dir, disk } = data;
+        let (writer, recovery) = Writer::open(
+            Arc::clone(&location),
+            disk,
+            settings::writer(&config),
+            wall_now(),
+        )
+        .map_err(|error| Failure::during(format_args!("bindings in {}", dir.display()), error))?;
+        let recovered = (recovery, reading.elapsed());
+
+        let listeners = bound.listeners().to_vec();
+        let names = domains::domains(&config, &dir, &subscribers, &listeners);
+        let core_settings = Arc::new(settings::core(&config, names));
+        let mut digest_key = [0; 16];
+        password::fill(&mut digest_key)?;
+        let slots = config.digest.nonces_max as usize;
+        let shared = Arc::new(Shared {
+            location: Arc::clone(&location),
+            subscribers: Arc::clone(&subscribers),
+            digest: Digest::new(digest_key, slots, wall_now()),
+            token_key,
+        });
+        let post = bound.post().clone();
+        let writer = writer.spawn(hooks(&post, &log))?;
+        let answers = post.clone();
+        let dns = Dns::start(
+            settings::dns(&config, random()?),
+            move |worker, id, targets| {
+                answers.resolved(worker, id, targets);
+            },
+        )?;
+        let dns_warning = dns.warning().map(ToOwned::to_owned);
+        let resolver: Arc<dyn Resolver> = Arc::new(Names(dns));
+        let server = bound.start(&shared, &core_settings, &resolver, &log)?;
+        let host = Arc::new(Host {
+            source,
+            data: dir.clone(),
+            listeners,
+            post,
+            log,
+            subscribers: Arc::clone(&subscribers),
+            started,
+            signals: signals.handle(),
+            present: Mutex::new(Present {
+                config,
+                settings: core_settings,
+            }),
+        });
+        let operations = Operations {
+            subscribers,
+            running: Some(control::Running {
+                location,
+                host: Arc::clone(&host) as Arc<dyn control::Host>,
+            }),
+        };
+        let control = control::Server::start(&dir, Arc::new(operations)).map_err(|error| {
+            Failure::during(
+                format_args!("the control socket in {}", dir.display()),
+                error,
+            )
+        })?;
+        Ok(Running {
+            host,
+            signals,
+            control,
+            server,
+            writer,
+            recovered,
+            dns_warning,
+        })
+    }
+}
+
+impl Running {
+    /// Waits until the server is told to end; reloads the configuration when it is told to.
+    pub(crate) fn serve(&mut self) {
+        for signal in self.signals.forever() {
+            if signal != SIGHUP {
+                return;
+            }
+            // What came of it is in the log.
+            let _ = control::Host::reload(&*self.host);
+        }
+    }
+
+    /// Whether it was told to end since the last time that this was asked.
+    pub(crate) fn asked_to_stop(&mut self) -> bool {
+        self.signals.pending().any(|signal| signal != SIGHUP) || self.signals.is_closed()
+    }
+
+    /// Ends in order: no more commands, then the workers, which answer what is under way and still need the journal for that, then the
+    /// journal, which writes what waits.
+    pub(crate) fn stop(self) -> Result {
+        drop(self.control);
+        self.host.post.shut_down();
+        let ended = self.server.join();
+        drop(self.writer);
+        ended.map_err(|error| Failure::during("the server did not end in order", error))
+    }
+
+    /// The process.
+    pub(crate) fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// The data directory.
+    pub(crate) fn data(&self) -> &Path {
+        &self.host.data
+    }
+
+    /// Subscribers.
+    pub(crate) fn subscribers(&self) -> &Subscribers {
+        &self.host.subscribers
+    }
+}
+
+/// The control plane's resolver, as the workers ask it.
+struct Names(Dns);
+
+impl Resolver for Names {
+    fn ask(
+        &self,
+        worker: u8,
+        id: ResolveId,
+        request: ResolveRequest,
+    ) -> std::result::Result<(), Busy> {
+        self.0.ask(worker, id, request).map_err(|_| Busy)
+    }
+}
+
+fn hooks(post: &edge::Post, log: &Log) -> Hooks {
+    let (post, log) = (post.clone(), log.clone());
+    Hooks {
+        on_commit: Box::new(move || post.committed()),
+        on_notice: Box::new(move |notice| log.line(notice.to_string())),
+    }
+}
+
+/// On a machine without IPv6, listening on all of its addresses is listening on those of IPv4.
+fn without_missing_ipv6(config: &mut Config) {
+    let listen = &mut config.server.listen;
+    if UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_ok() {
+        return;
+    }
+    let all =
+        |l: &config::Listen, v6: bool| l.address.ip().is_unspecified() && l.address.is_ipv6() == v6;
+    let places: Vec<(ListenTransport, u16)> = listen
+        .iter()
+        .filter(|l| all(l, false))
+        .map(|l| (l.transport, l.address.port()))
+        .collect();
+    listen.retain(|l| !(all(l, true) && places.contains(&(l.transport, l.address.port()))));
+}
+
+fn random() -> Result<u64> {
+    let mut bytes = [0; 8];
+    password::fill(&mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+fn wall_now() -> Wall {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    Wall(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
