@@ -141,6 +141,8 @@ fn two_answers_at_once_both_reach_the_caller() {
     let mut soft = city.phone(Transport::Tcp, 4, "bob");
     invite(&city, &mut alice);
     let (at_desk, at_soft) = (desk.receive_start("INVITE "), soft.receive_start("INVITE "));
+    answer(&soft, &city, &at_soft, "180 Ringing", "soft");
+    alice.receive_start("SIP/2.0 180");
     answer(&desk, &city, &at_desk, "200 OK", "desk");
     // The other phone answers although it has been told to stop: the CANCEL crossed its 200.
     let cancel = soft.receive_start("CANCEL ");
