@@ -317,9 +317,12 @@ impl Writer {
             "!" => " auth=\"true\"",
             _ => "",
         };
+        // SIPp keeps the first route set it is told to: that of the response that makes the dialog.
+        let makes_dialog = !self.dialog && (status == "183" || status.starts_with('2'));
+        let routes = if makes_dialog { " rrs=\"true\"" } else { "" };
         let _ = writeln!(
             self.xml,
-            "<recv response=\"{status}\" rrs=\"true\"{attributes}/>"
+            "<recv response=\"{status}\"{routes}{attributes}/>"
         );
         self.failed = status >= "300";
         self.answered |= status.starts_with('2') && self.invite_cseq == self.cseq;

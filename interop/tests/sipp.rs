@@ -91,7 +91,7 @@ fn busy_and_decline_come_back() {
 
 #[test]
 fn re_invite_and_info_go_through_in_the_dialog() {
-    let caller = "> INVITE | < 407! | > ACK | > INVITE+ | < 100? | < 180? | < 200 | > ACK | > INVITE | < 100? | < 200 \
+    let caller = "> INVITE | < 407! | > ACK | > INVITE+ | < 100? | < 180? | < 200 | > ACK | wait 50 | > INVITE | < 100? | < 200 \
                   | > ACK | > INFO | < 200 | > BYE | < 200";
     let callee = "< INVITE | > 180 | > 200 | < ACK | < INVITE | > 200 | < ACK | < INFO | > 200 | < BYE | > 200";
     check("re-invite", caller, callee);
