@@ -299,7 +299,7 @@ impl Phone {
         }
     }
 
-    /// Registers with digest: the status of the end.
+    /// Registers with digest: the answer in the end.
     ///
     /// # Panics
     /// When no answer comes.
@@ -310,14 +310,40 @@ impl Phone {
         cseq: u32,
         server: SocketAddr,
     ) -> Message {
-        let request = self.register(user, call_id, cseq, "");
+        let contact = format!("Contact: <{}>\r\n", self.contact(user));
+        self.register_raw_with_digest(user, call_id, cseq, &contact, server)
+    }
+
+    /// The Contacts that are bound to the user.
+    ///
+    /// # Panics
+    /// When the server does not say.
+    pub fn bindings(&mut self, user: &str, server: SocketAddr) -> Vec<String> {
+        let answer = self.register_raw_with_digest(user, &token(), 1, "", server);
+        assert_eq!(answer.status(), 200, "{}", answer.text);
+        let values: Vec<String> = answer.headers("Contact").collect();
+        values
+            .iter()
+            .flat_map(|value| value.split(", <").map(String::from))
+            .collect()
+    }
+
+    fn register_raw_with_digest(
+        &mut self,
+        user: &str,
+        call_id: &str,
+        cseq: u32,
+        more: &str,
+        server: SocketAddr,
+    ) -> Message {
+        let request = self.register_raw(user, call_id, cseq, more);
         let challenge = self.ask(&request, server).expect("an answer to REGISTER");
         if challenge.status() != 401 {
             return challenge;
         }
         let credentials =
             challenge.credentials("REGISTER", &format!("sip:{DOMAIN}"), user, PASSWORD);
-        let request = self.register(user, call_id, cseq + 1, &credentials);
+        let request = self.register_raw(user, call_id, cseq + 1, &format!("{more}{credentials}"));
         self.ask(&request, server)
             .expect("an answer to REGISTER with credentials")
     }

@@ -81,6 +81,12 @@ impl Server {
         self.peer = None;
     }
 
+    /// Its process id, while it runs.
+    #[must_use]
+    pub fn peer_id(&self) -> Option<u32> {
+        self.peer.as_ref().map(Peer::id)
+    }
+
     /// The running process.
     ///
     /// # Panics
