@@ -4,7 +4,7 @@ use crate::run::{Run, root};
 use std::path::{Path, PathBuf};
 
 /// Which workspace crates a crate may depend on, tests included.
-const ARROWS: [(&str, &[&str]); 13] = [
+const ARROWS: [(&str, &[&str]); 12] = [
     ("sip-wire", &[]),
     ("location", &[]),
     ("sip-core", &["sip-wire", "location"]),
@@ -22,7 +22,6 @@ const ARROWS: [(&str, &[&str]); 13] = [
     ),
     ("interop", &[]),
     ("xtask", &[]),
-    ("fuzz", &["sip-wire", "sip-core", "location", "sim"]),
 ];
 
 /// Crates on the path of every message, and what must not be linked into them.

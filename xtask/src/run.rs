@@ -101,6 +101,16 @@ impl Run {
         }
     }
 
+    /// Runs to the end, well or not, and gives its standard error.
+    ///
+    /// # Errors
+    /// When the program cannot be started.
+    pub(crate) fn complaint(&self) -> Result<String, String> {
+        let output = self.command().output();
+        let output = output.map_err(|error| format!("{}: {error}", self.program))?;
+        Ok(String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command

@@ -1,4 +1,4 @@
-//! Runs one case of the core so many times, for counting instructions from outside: `instructions CASE COUNT`.
+//! Runs one case of the core so many times, for counting instructions from outside: `core_instructions CASE COUNT`.
 
 #![allow(clippy::disallowed_methods, reason = "a program takes its arguments")]
 
@@ -216,7 +216,8 @@ fn main() -> std::process::ExitCode {
         "register" => (World::register, 1),
         "call" => (World::call, 7),
         _ => {
-            eprintln!("usage: instructions options|register|call COUNT");
+            eprintln!("usage: core_instructions CASE COUNT, CASE one of:");
+            eprintln!("  options\n  register\n  call");
             return std::process::ExitCode::FAILURE;
         }
     };
