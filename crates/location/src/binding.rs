@@ -2,6 +2,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 use smallvec::SmallVec;
 
+use crate::list::List;
 use crate::{Flow, Transport, Wall};
 
 /// One binding, packed into one allocation (aim: 300 bytes with its address-of-record and place in the map).
@@ -195,9 +196,6 @@ impl Bindings<'_> {
         self.list.clear();
     }
 }
-
-/// Nearly every address-of-record has one phone.
-pub(crate) type List = SmallVec<[Binding; 1]>;
 
 // Packed form, little-endian: the fixed part below, nine variable-length numbers (q, reg-id, lengths), local and peer address, text.
 const EXPIRES_AT: usize = 0;
@@ -481,6 +479,19 @@ mod tests {
                 assert_eq!(binding, Binding::new(&expected));
             }
         }
+    }
+
+    #[test]
+    fn packing_adds_less_than_50_bytes_to_the_text() {
+        let parts = parts();
+        let text = parts.contact.len()
+            + parts.params.len()
+            + parts.call_id.len()
+            + parts.path.len()
+            + parts.user_agent.len();
+        let packed = Binding::new(&parts).packed.len();
+        println!("{packed} bytes for {text} bytes of text");
+        assert!(packed < text + 50);
     }
 
     #[test]

@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::binding::List;
+use crate::list::List;
 use crate::{Binding, Refused};
 
 /// The place of a change in the journal. Ordered.

@@ -7,6 +7,7 @@ mod binding;
 mod disk;
 mod flow;
 mod journal;
+mod list;
 mod memory_disk;
 mod recovery;
 mod snapshot;

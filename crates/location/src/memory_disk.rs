@@ -165,7 +165,7 @@ impl Disk for MemoryDisk {
             return Ok(None);
         };
         decode_records(&snapshot.records, |aor, bindings| {
-            bindings.into_iter().for_each(|binding| each(aor, binding));
+            bindings.iter().for_each(|b| each(aor, b.clone()));
         });
         Ok(Some(SnapshotRead {
             covers: snapshot.covers,

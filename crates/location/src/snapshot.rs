@@ -104,6 +104,7 @@ fn write_bindings(
 ) -> io::Result<()> {
     let mut records = Vec::new();
     let mut page = Some(0);
+    let mut busy = Duration::ZERO;
     while let Some(number) = page {
         if cancel.load(Ordering::Relaxed) {
             return Err(io::Error::other("given up, the server ends"));
@@ -115,7 +116,7 @@ fn write_bindings(
         });
         let mut result = Ok(());
         decode_records(&records, |aor, bindings| {
-            for binding in &bindings {
+            for binding in &*bindings {
                 if result.is_ok() {
                     result = insert_binding(insert, aor, &binding.parts());
                 }
@@ -123,12 +124,17 @@ fn write_bindings(
         });
         result.map_err(io::Error::other)?;
         // Phones come first: on a busy machine this takes no more than a third of a core.
-        std::thread::sleep((started.elapsed() * 2).min(PAUSE_MAX));
+        busy += started.elapsed();
+        if busy >= BUSY_MAX {
+            std::thread::sleep(2 * busy.min(10 * BUSY_MAX));
+            busy = Duration::ZERO;
+        }
     }
     Ok(())
 }
 
-const PAUSE_MAX: Duration = Duration::from_millis(100);
+/// Before a pause of twice as long.
+const BUSY_MAX: Duration = Duration::from_millis(5);
 
 fn insert_binding(
     insert: &mut Statement<'_>,

@@ -6,8 +6,8 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use siphasher::sip::SipHasher13;
 
-use crate::binding::List;
 use crate::journal::Queue;
+use crate::list::List;
 use crate::wheel::Wheel;
 use crate::{Batch, Binding, Bindings, Ticket, TicketState, Wall};
 
@@ -314,7 +314,7 @@ impl Location {
             self.count(entry.bindings.len() - 1, entry.bindings.len());
             return;
         }
-        let list = List::from([binding]);
+        let list = List::One(binding);
         self.set(&mut shard, hash, aor, list, Ticket::default(), now);
     }
 
