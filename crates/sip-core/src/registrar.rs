@@ -81,7 +81,7 @@ struct Register<'a> {
     now: Wall,
     user_agent: &'a [u8],
     /// Path values, comma-separated.
-    path: SmallVec<[u8; 128]>,
+    path: Vec<u8>,
     wish: Wish<'a>,
 }
 
@@ -322,8 +322,8 @@ fn require_known_extensions(request: &Message<'_>, headers: &mut Vec<u8>) -> Res
 }
 
 /// The Path values in order (RFC 3327 section 5.3).
-fn path(request: &Message<'_>) -> Result<SmallVec<[u8; 128]>, Refusal> {
-    let mut path = SmallVec::new();
+fn path(request: &Message<'_>) -> Result<Vec<u8>, Refusal> {
+    let mut path = Vec::new();
     for value in request.values(Name::Path) {
         if sip_wire::NameAddr::parse(value.text).is_err() {
             return Err(bad("Malformed Path"));

@@ -229,7 +229,6 @@ fn when_the_time_is_over_what_was_found_is_the_answer() {
         ..options(&[server.address])
     });
     assert_eq!(find(&dns, &answers, "half.example"), ["Udp 192.0.2.3:5060"]);
-    assert!(find(&dns, &answers, "silent.example").is_empty());
 }
 
 #[test]
