@@ -3,4 +3,4 @@
 pub mod control;
 mod resolver;
 
-pub use resolver::{Busy, Dns, DnsOptions};
+pub use resolver::{Dns, DnsOptions};

@@ -1,5 +1,6 @@
 //! Name resolution (RFC 3263) on a thread of its own, so that no worker waits for the DNS.
 
+use edge::Busy;
 use hickory_resolver::config::{
     ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolverConfig, ResolverOpts,
 };
@@ -72,10 +73,6 @@ struct Asker {
     id: ResolveId,
 }
 
-/// The request was not taken: too many are waiting. The answer is "no targets", at once, and is the caller's to give.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Busy;
-
 /// Shortest time that a negative answer is kept, also when it names none: calls to a domain without NAPTR and SRV records
 /// ask for them each time otherwise.
 const NEGATIVE_MIN_TTL: Duration = Duration::from_secs(5);
@@ -83,8 +80,8 @@ const NEGATIVE_MIN_TTL: Duration = Duration::from_secs(5);
 const MAX_TTL: Duration = Duration::from_secs(3600);
 
 impl Dns {
-    /// Starts the thread. `deliver` is called on it, exactly once for each request that [`Self::ask`] took, with an empty list when
-    /// nothing was found; it must not block.
+    /// Starts the thread. `deliver` is called on it, exactly once for each request that [`edge::Resolver::ask`] took, with an empty list
+    /// when nothing was found; it must not block. [`edge::Post::resolved`] is made for it.
     ///
     /// # Errors
     /// The system gives no thread or no poller.
@@ -115,20 +112,18 @@ impl Dns {
         })
     }
 
-    /// Takes a request; never blocks.
-    ///
-    /// # Errors
-    /// Too many are waiting.
-    pub fn ask(&self, worker: u8, id: ResolveId, request: ResolveRequest) -> Result<(), Busy> {
-        let asker = Asker { worker, id };
-        let queue = self.queue.as_ref().ok_or(Busy)?;
-        queue.try_send(Ask { asker, request }).map_err(|_| Busy)
-    }
-
     /// Why names will not resolve, and what to do about it, when the system names no DNS server.
     #[must_use]
     pub fn warning(&self) -> Option<&str> {
         self.warning.as_deref()
+    }
+}
+
+impl edge::Resolver for Dns {
+    fn ask(&self, worker: u8, id: ResolveId, request: ResolveRequest) -> Result<(), Busy> {
+        let asker = Asker { worker, id };
+        let queue = self.queue.as_ref().ok_or(Busy)?;
+        queue.try_send(Ask { asker, request }).map_err(|_| Busy)
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use edge::Resolver as _;
 use hickory_proto::op::{Message, OpCode};
 use hickory_proto::rr::Record;
 use hickory_proto::rr::rdata::{A, AAAA, NAPTR, SRV};
