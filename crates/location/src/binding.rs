@@ -511,6 +511,21 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn bytes_that_are_no_binding_are_refused_and_never_panic(mut bytes: Vec<u8>, at: usize, byte: u8) {
+            if let Some(binding) = Binding::from_packed(&bytes) {
+                let _ = binding.parts();
+            }
+            bytes = Binding::new(&parts()).packed().to_vec();
+            let at = at % bytes.len();
+            bytes[at] = byte;
+            if let Some(binding) = Binding::from_packed(&bytes) {
+                let _ = binding.parts();
+            }
+        }
+    }
+
     #[test]
     fn a_recovered_binding_has_no_connection() {
         let recovered = Binding::from_packed(Binding::new(&parts()).packed()).unwrap();
