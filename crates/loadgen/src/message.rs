@@ -1,0 +1,281 @@
+//! The few things that the tools read in a message and write into one.
+//!
+//! The driver's own cost is the gauge of a benchmark's noise, so it does not parse what it does not
+//! need: a field is looked for when it is asked for, line by line. It is also a second reading of
+//! the bytes that the server under test wrote, by other code than the server's. Departures: folded
+//! header fields are read up to the fold; no server folds what it writes.
+
+use memchr::memchr;
+
+/// Status code of a response, `None` for anything else.
+pub(crate) fn code(message: &[u8]) -> Option<u16> {
+    let digits = message.strip_prefix(b"SIP/2.0 ")?.get(..3)?;
+    let code = digits.iter().try_fold(0u16, |n, b| {
+        b.is_ascii_digit().then(|| n * 10 + u16::from(b - b'0'))
+    })?;
+    (100..700).contains(&code).then_some(code)
+}
+
+/// Method of a request: the bytes before the first space.
+pub(crate) fn method(message: &[u8]) -> &[u8] {
+    &message[..memchr(b' ', message).unwrap_or(0)]
+}
+
+/// A header field with its name in long form and, where there is one, in short form.
+#[derive(Clone, Copy)]
+pub(crate) struct Name(&'static str, u8);
+
+pub(crate) const VIA: Name = Name("via", b'v');
+pub(crate) const FROM: Name = Name("from", b'f');
+pub(crate) const TO: Name = Name("to", b't');
+pub(crate) const CALL_ID: Name = Name("call-id", b'i');
+pub(crate) const CSEQ: Name = Name("cseq", 0);
+pub(crate) const CONTACT: Name = Name("contact", b'm');
+pub(crate) const RECORD_ROUTE: Name = Name("record-route", 0);
+pub(crate) const WWW_AUTHENTICATE: Name = Name("www-authenticate", 0);
+pub(crate) const PROXY_AUTHENTICATE: Name = Name("proxy-authenticate", 0);
+pub(crate) const CONTENT_LENGTH: Name = Name("content-length", b'l');
+
+impl Name {
+    /// Whether a field's name, as written, is this one.
+    pub(crate) fn is(self, written: &[u8]) -> bool {
+        match written {
+            [short] => short.to_ascii_lowercase() == self.1,
+            long => long.eq_ignore_ascii_case(self.0.as_bytes()),
+        }
+    }
+}
+
+/// Header fields of a message as (name, value, whole line with its end), in order.
+#[derive(Clone)]
+pub(crate) struct Fields<'a> {
+    rest: &'a [u8],
+}
+
+/// All header fields of a message.
+pub(crate) fn fields(message: &[u8]) -> Fields<'_> {
+    let start = memchr(b'\n', message).map_or(message.len(), |end| end + 1);
+    Fields {
+        rest: &message[start..],
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = (&'a [u8], &'a [u8], &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let end = memchr(b'\n', self.rest)? + 1;
+        let (line, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        let colon = memchr(b':', line)?;
+        let name = line[..colon].trim_ascii_end();
+        Some((name, line[colon + 1..].trim_ascii(), line))
+    }
+}
+
+/// Value of the first header field of that name.
+pub(crate) fn field(message: &[u8], name: Name) -> Option<&[u8]> {
+    values(message, name).next()
+}
+
+/// Values of all header fields of that name, in order.
+pub(crate) fn values(message: &[u8], name: Name) -> impl Iterator<Item = &[u8]> {
+    fields(message)
+        .filter(move |(written, _, _)| name.is(written))
+        .map(|(_, value, _)| value)
+}
+
+/// The parts between commas that are outside of quotes and angle brackets (RFC 3261 section 7.3.1).
+pub(crate) fn comma_separated(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let (mut quoted, mut bracketed) = (false, false);
+    value
+        .split(move |b| {
+            match b {
+                b'"' => quoted = !quoted,
+                b'<' if !quoted => bracketed = true,
+                b'>' if !quoted => bracketed = false,
+                b',' => return !quoted && !bracketed,
+                _ => {}
+            }
+            false
+        })
+        .map(<[u8]>::trim_ascii)
+        .filter(|part| !part.is_empty())
+}
+
+/// The URI of a name-addr or addr-spec: what is between the angle brackets, or what is before the
+/// first parameter.
+pub(crate) fn uri(value: &[u8]) -> &[u8] {
+    if let Some(open) = memchr(b'<', value) {
+        let rest = &value[open + 1..];
+        return &rest[..memchr(b'>', rest).unwrap_or(rest.len())];
+    }
+    value[..memchr(b';', value).unwrap_or(value.len())].trim_ascii()
+}
+
+/// Value of a parameter `;name=value` behind the URI, without quotes.
+pub(crate) fn parameter<'a>(value: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    let after = memchr(b'>', value).map_or(0, |close| close + 1);
+    value[after..].split(|b| *b == b';').skip(1).find_map(|p| {
+        let equals = memchr(b'=', p)?;
+        p[..equals]
+            .trim_ascii()
+            .eq_ignore_ascii_case(name.as_bytes())
+            .then(|| p[equals + 1..].trim_ascii())
+    })
+}
+
+/// Length of the message at the front of a stream's bytes; `None` while it is incomplete. Blank
+/// lines before a message count as part of it (RFC 3261 section 7.5).
+pub(crate) fn frame(bytes: &[u8]) -> Option<usize> {
+    let blank = bytes
+        .iter()
+        .take_while(|b| matches!(b, b'\r' | b'\n'))
+        .count();
+    let message = &bytes[blank..];
+    let head = memchr::memmem::find(message, b"\r\n\r\n")? + 4;
+    let length = field(&message[..head], CONTENT_LENGTH)
+        .and_then(|v| std::str::from_utf8(v).ok()?.parse::<usize>().ok())
+        .unwrap_or(0);
+    let whole = blank + head + length;
+    (whole <= bytes.len()).then_some(whole)
+}
+
+/// Writes text, bytes and numbers one behind the other.
+pub(crate) trait Put {
+    /// Appends the parts.
+    fn put(&mut self, parts: &[&[u8]]);
+    /// Appends a number in decimal.
+    fn put_number(&mut self, number: u64);
+    /// Appends a number in eight hexadecimal digits.
+    fn put_hex(&mut self, number: u32);
+}
+
+impl Put for Vec<u8> {
+    fn put(&mut self, parts: &[&[u8]]) {
+        for part in parts {
+            self.extend_from_slice(part);
+        }
+    }
+
+    fn put_number(&mut self, mut number: u64) {
+        let mut digits = [0u8; 20];
+        let mut at = digits.len();
+        loop {
+            at -= 1;
+            digits[at] = b'0' + (number % 10) as u8;
+            number /= 10;
+            if number == 0 {
+                break;
+            }
+        }
+        self.extend_from_slice(&digits[at..]);
+    }
+
+    fn put_hex(&mut self, number: u32) {
+        let mut digits = [0u8; 8];
+        for (i, d) in digits.iter_mut().enumerate() {
+            *d = b"0123456789abcdef"[(number >> (28 - 4 * i)) as usize & 15];
+        }
+        self.extend_from_slice(&digits);
+    }
+}
+
+/// Names one operation of one run. It is written into branches and Call-IDs, and read back from
+/// what comes in, so that no table is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Id {
+    /// Place in the driver's table of operations.
+    pub(crate) slot: u32,
+    /// How many operations the place has had: a late message of an earlier one does not fit.
+    pub(crate) generation: u32,
+    /// Which transaction of the operation; 0 in a Call-ID.
+    pub(crate) step: u32,
+}
+
+impl Id {
+    /// Appends the identifier behind the run's tag.
+    pub(crate) fn put(self, tag: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(tag);
+        out.put_hex(self.slot);
+        out.put_hex(self.generation);
+        out.put_hex(self.step);
+    }
+
+    /// Finds the identifier in a branch or Call-ID; `None` if the tag of this run is not in it.
+    pub(crate) fn find(tag: &[u8], text: &[u8]) -> Option<Self> {
+        let at = memchr::memmem::find(text, tag)? + tag.len();
+        let digits = text.get(at..at + 24)?;
+        let hex = |part: &[u8]| u32::from_str_radix(std::str::from_utf8(part).ok()?, 16).ok();
+        Some(Self {
+            slot: hex(&digits[..8])?,
+            generation: hex(&digits[8..16])?,
+            step: hex(&digits[16..])?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RESPONSE: &[u8] = b"SIP/2.0 200 OK\r\nv: SIP/2.0/UDP a;branch=z9hG4bKx\r\nVIA : b\r\n\
+        Record-Route: <sip:p1;lr>, \"a, b\" <sip:p2;lr>\r\nTo: <sip:u@h;x=y>;Tag=t1\r\n\
+        Contact: sip:c@h;expires=3\r\nl: 3\r\n\r\nabc";
+
+    #[test]
+    fn reads_fields_by_long_and_short_name() {
+        assert_eq!(code(RESPONSE), Some(200));
+        assert_eq!(method(b"BYE sip:x SIP/2.0\r\n"), b"BYE");
+        let vias: Vec<_> = values(RESPONSE, VIA).collect();
+        assert_eq!(vias, [&b"SIP/2.0/UDP a;branch=z9hG4bKx"[..], b"b"]);
+        let to = field(RESPONSE, TO).unwrap();
+        assert_eq!(parameter(to, "tag"), Some(&b"t1"[..]));
+        assert_eq!(parameter(to, "x"), None);
+        assert_eq!(uri(field(RESPONSE, CONTACT).unwrap()), b"sip:c@h");
+        assert_eq!(field(RESPONSE, CSEQ), None);
+    }
+
+    #[test]
+    fn commas_inside_quotes_and_brackets_do_not_separate() {
+        let routes: Vec<_> = comma_separated(field(RESPONSE, RECORD_ROUTE).unwrap())
+            .map(uri)
+            .collect();
+        assert_eq!(routes, [&b"sip:p1;lr"[..], b"sip:p2;lr"]);
+    }
+
+    #[test]
+    fn a_stream_is_cut_by_content_length() {
+        assert_eq!(frame(RESPONSE), Some(RESPONSE.len()));
+        assert_eq!(frame(&RESPONSE[..RESPONSE.len() - 1]), None);
+        assert_eq!(frame(&RESPONSE[..40]), None);
+        let mut two = b"\r\n\r\n".to_vec();
+        two.put(&[RESPONSE, RESPONSE]);
+        assert_eq!(frame(&two), Some(4 + RESPONSE.len()));
+        assert_eq!(frame(b"\r\n\r\n"), None);
+    }
+
+    #[test]
+    fn an_identifier_is_found_again_and_a_foreign_one_is_not() {
+        let id = Id {
+            slot: 7,
+            generation: 0xdead_beef,
+            step: 2,
+        };
+        let mut branch = b"SIP/2.0/UDP h;branch=z9hG4bK".to_vec();
+        id.put(b"run1", &mut branch);
+        branch.put(&[b";rport=5"]);
+        assert_eq!(Id::find(b"run1", &branch), Some(id));
+        assert_eq!(Id::find(b"run2", &branch), None);
+        assert_eq!(Id::find(b"run1", b"run1abc"), None);
+    }
+
+    #[test]
+    fn numbers_are_written_whole() {
+        let mut out = Vec::new();
+        out.put_number(0);
+        out.put_number(18_446_744_073_709_551_615);
+        out.put_hex(0x1f);
+        assert_eq!(out, b"0184467440737095516150000001f");
+    }
+}

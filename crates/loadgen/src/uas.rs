@@ -1,0 +1,54 @@
+//! What the tools answer to requests, and the pieces of requests that all have.
+
+use std::net::SocketAddr;
+
+use crate::{
+    driver::Driver,
+    io::{FlowId, Transport},
+    message::{self, Put},
+};
+
+/// Appends the head of a response to `request` up to its last copied header field (RFC 3261
+/// section 8.2.6.2): Via, From, To with a tag, Call-ID, CSeq, and Record-Route (section 12.1.1).
+pub(crate) fn respond(request: &[u8], status: &[u8], tag: &[u8], out: &mut Vec<u8>) {
+    out.put(&[b"SIP/2.0 ", status, b"\r\n"]);
+    for (name, value, line) in message::fields(request) {
+        let copied = [
+            message::VIA,
+            message::FROM,
+            message::CALL_ID,
+            message::CSEQ,
+            message::RECORD_ROUTE,
+        ];
+        if copied.iter().any(|c| c.is(name)) {
+            out.put(&[line]);
+        } else if message::TO.is(name) {
+            out.put(&[b"To: ", value]);
+            if message::parameter(value, "tag").is_none() {
+                out.put(&[b";tag=", tag]);
+            }
+            out.put(&[b"\r\n"]);
+        }
+    }
+}
+
+/// Answers a request that belongs to nothing here: OPTIONS and BYE with 200, others with 481.
+pub(crate) fn refuse(driver: &mut Driver, flow: FlowId, from: SocketAddr, message: &[u8]) {
+    let status: &[u8] = match message::method(message) {
+        b"ACK" | b"" => return,
+        b"OPTIONS" | b"BYE" => b"200 OK",
+        _ => b"481 Call/Transaction Does Not Exist",
+    };
+    let mut response = Vec::with_capacity(512);
+    respond(message, status, b"none", &mut response);
+    response.put(&[b"Content-Length: 0\r\n\r\n"]);
+    driver.io.send(flow, from, &response);
+}
+
+/// End of a Contact line behind its host and port.
+pub(crate) fn contact_end(transport: Transport) -> &'static [u8] {
+    match transport {
+        Transport::Udp => b">\r\n",
+        Transport::Tcp => b";transport=tcp>\r\n",
+    }
+}
