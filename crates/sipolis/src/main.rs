@@ -35,7 +35,8 @@ enum Command {
     Bindings(commands::bindings::Arguments),
     Status(commands::status::Arguments),
     Check(commands::check::Arguments),
-    // `load` and `echo`, from the crate `loadgen`, go here.
+    Load(loadgen::load::LoadArgs),
+    Echo(loadgen::echo::EchoArgs),
 }
 
 fn main() -> ExitCode {
@@ -46,6 +47,8 @@ fn main() -> ExitCode {
         Command::Bindings(arguments) => commands::bindings::run(&arguments),
         Command::Status(arguments) => commands::status::run(&arguments),
         Command::Check(arguments) => commands::check::run(&arguments),
+        Command::Load(arguments) => return loadgen::load::run(&arguments),
+        Command::Echo(arguments) => return loadgen::echo::run(&arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
