@@ -197,7 +197,11 @@ impl<F: Fn(u8, ResolveId, Vec<Target>)> Desk<F> {
             self.options.seed.wrapping_add(self.plan_count),
         );
         let (client, budget) = (self.client.clone(), self.options.budget);
-        lookups.spawn(async move { (ask.request, follow(plan, &client, budget).await) });
+        lookups.spawn(async move {
+            // A task of its own: should it panic, those who wait are answered all the same.
+            let found = tokio::spawn(follow(plan, client, budget)).await;
+            (ask.request, found.unwrap_or_default())
+        });
     }
 
     fn give_out(&mut self, request: &ResolveRequest, targets: &[Target]) {
@@ -209,13 +213,13 @@ impl<F: Fn(u8, ResolveId, Vec<Target>)> Desk<F> {
 }
 
 /// Follows a plan to its end, or to the end of the time.
-async fn follow(mut plan: Plan, client: &TokioResolver, budget: Duration) -> Vec<Target> {
+async fn follow(mut plan: Plan, client: TokioResolver, budget: Duration) -> Vec<Target> {
     let end = tokio::time::Instant::now() + budget;
     loop {
         match plan.step() {
             Step::Done(targets) => return targets,
             Step::Ask(query) => {
-                let answer = tokio::time::timeout_at(end, look_up(client, query)).await;
+                let answer = tokio::time::timeout_at(end, look_up(&client, query)).await;
                 plan.answer(answer.unwrap_or(Answer::Failed));
             }
         }

@@ -199,7 +199,7 @@ impl<'a> Claim<'a> {
 
 /// nc (RFC 7616 section 3.4), 8 hexadecimal digits; a phone that begins with 0 instead of 1 is let.
 fn count_of(nc: &[u8]) -> Option<u32> {
-    if nc.is_empty() || nc.len() > 8 {
+    if nc.is_empty() || nc.len() > 8 || !nc.iter().all(u8::is_ascii_hexdigit) {
         return None;
     }
     let count = u32::from_str_radix(std::str::from_utf8(nc).ok()?, 16).ok()?;

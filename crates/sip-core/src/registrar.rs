@@ -10,7 +10,7 @@ mod date;
 #[cfg(test)]
 mod tests;
 
-use contact::Contact;
+use contact::{Contact, on_one_line};
 
 /// Why a REGISTER is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -312,7 +312,7 @@ fn require_known_extensions(request: &Message<'_>, headers: &mut Vec<u8>) -> Res
     }
     for value in unknown {
         headers.extend_from_slice(b"Unsupported: ");
-        headers.extend_from_slice(value.text);
+        headers.extend(on_one_line(value.text));
         headers.extend_from_slice(b"\r\n");
     }
     Err(Refusal {
@@ -331,7 +331,7 @@ fn path(request: &Message<'_>) -> Result<Vec<u8>, Refusal> {
         if !path.is_empty() {
             path.extend_from_slice(b", ");
         }
-        path.extend_from_slice(value.text);
+        path.extend(on_one_line(value.text));
         if path.len() > PATH_BYTES_MAX {
             return Err(too_large("Path Too Long"));
         }

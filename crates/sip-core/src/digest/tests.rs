@@ -414,6 +414,7 @@ fn what_was_not_offered_or_can_not_be_read_is_malformed() {
     let request = phone.request();
     for (from, to) in [
         ("nc=00000001", "nc=0000000g"),
+        ("nc=00000001", "nc=+0000001"),
         ("nc=00000001", "nc=000000001"),
         ("nc=00000001, ", ""),
         ("username=\"alice\", ", ""),

@@ -20,6 +20,8 @@ pub(super) struct Contact<'a> {
     pub(super) asked_s: Option<u32>,
     /// How long the binding will last, seconds; 0: it is removed.
     pub(super) granted_s: u32,
+    /// Where the request came from.
+    source: IpAddr,
 }
 
 /// What a malformed `expires` of a Contact counts as (RFC 3261 section 20.10).
@@ -48,6 +50,7 @@ impl<'a> Contact<'a> {
             q: Q_DEFAULT,
             asked_s: None,
             granted_s: 0,
+            source: flow.peer.ip(),
         };
         contact.read_params(address.params)?;
         Ok(contact)
@@ -71,7 +74,7 @@ impl<'a> Contact<'a> {
             self.params.extend_from_slice(param.name);
             if let Some(value) = param.value {
                 self.params.push(b'=');
-                self.params.extend_from_slice(value);
+                self.params.extend(on_one_line(value));
             }
         }
         Ok(())
@@ -80,19 +83,30 @@ impl<'a> Contact<'a> {
     /// Its binding: the one of the same phone and flow (RFC 5626 section 6), otherwise the one with the same URI (RFC 3261
     /// section 19.1.4). The cheap comparisons first.
     pub(super) fn find(&self, bindings: &[Binding]) -> Option<usize> {
-        let same = |b: &BindingParts<'_>| b.contact == self.uri.text || self.is_same_phone(b);
-        let equal =
-            |b: &BindingParts<'_>| Uri::parse(b.contact).is_ok_and(|uri| uri.equals(&self.uri));
-        let mut parts = bindings.iter().map(Binding::parts);
-        parts
-            .position(|b| same(&b))
-            .or_else(|| bindings.iter().position(|b| equal(&b.parts())))
+        let same = |b: &BindingParts<'_>| {
+            self.is_same_phone(b) || b.contact == self.uri.text && !self.is_other_phone(b)
+        };
+        let equal = |b: &BindingParts<'_>| {
+            Uri::parse(b.contact).is_ok_and(|uri| uri.equals(&self.uri)) && !self.is_other_phone(b)
+        };
+        let position = |is: &dyn Fn(&BindingParts<'_>) -> bool| {
+            bindings.iter().position(|binding| is(&binding.parts()))
+        };
+        position(&same).or_else(|| position(&equal))
     }
 
     fn is_same_phone(&self, binding: &BindingParts<'_>) -> bool {
         !self.instance.is_empty()
             && self.instance == binding.instance
             && self.reg_id == binding.reg_id
+    }
+
+    /// Two phones may have the same private address, each behind a NAT of its own.
+    fn is_other_phone(&self, binding: &BindingParts<'_>) -> bool {
+        !self.instance.is_empty()
+            && !binding.instance.is_empty()
+            && self.instance != binding.instance
+            && self.source != binding.flow.peer.ip()
     }
 
     /// Whether the URI does not say where the request came from, so that only its flow leads back. Over a connection always: it is
@@ -158,6 +172,12 @@ fn thousandths(text: &[u8]) -> Option<u16> {
         (b"1", 0) => Some(1000),
         _ => None,
     }
+}
+
+/// Text without the line ends of folding: what is kept is written into lines of others.
+pub(super) fn on_one_line(text: &[u8]) -> impl Iterator<Item = u8> + '_ {
+    text.iter()
+        .map(|byte| if byte.is_ascii_control() { b' ' } else { *byte })
 }
 
 fn unquoted(value: &[u8]) -> &[u8] {

@@ -380,6 +380,24 @@ fn a_phone_that_moved_replaces_its_binding() {
 }
 
 #[test]
+fn two_phones_with_one_private_address_behind_two_nats_are_two_bindings() {
+    let mut bench = Bench::new();
+    let phone = |id| format!("Contact: <sip:alice@10.0.0.2>;+sip.instance=\"<urn:uuid:{id}>\"");
+    bench.contacts("a", 1, &phone(1));
+    bench.flow.peer = "198.51.100.7:1024".parse().expect("an address");
+    bench.contacts("b", 1, &phone(2));
+    assert_eq!(bench.bindings(<[Binding]>::len), 2);
+    bench.contacts("b", 2, &phone(2));
+    assert_eq!(bench.bindings(<[Binding]>::len), 2);
+    bench.contacts("c", 1, &phone(3));
+    assert_eq!(
+        bench.bindings(<[Binding]>::len),
+        2,
+        "in one network an address has one owner"
+    );
+}
+
+#[test]
 fn two_flows_of_a_phone_are_told_apart_by_reg_id() {
     let bench = Bench::new();
     let phone = |ip: &str, id: u32| {
@@ -565,4 +583,43 @@ fn user_agent_is_kept_to_its_first_64_bytes() {
     let agent = format!("User-Agent: {}", "x".repeat(100));
     bench.contacts("a", 1, &format!("Contact: <sip:a@192.0.2.1>|{agent}"));
     assert_eq!(bench.bindings(|list| list[0].parts().user_agent.len()), 64);
+}
+
+#[test]
+fn folded_lines_are_kept_as_one() {
+    let bench = Bench::new();
+    let lines = "Contact: <sip:a@192.0.2.1>\r\n ;x=\"a\r\n b\"\r\n\t;q=0.5|Path: <sip:p>\r\n ;lr";
+    let answer = bench.send("a", 1, lines).expect("200");
+    let contact = "Contact: <sip:a@192.0.2.1>;x=\"a   b\";q=0.5;expires=3600\r\n";
+    assert_eq!(answer, format!("{contact}Path: <sip:p>   ;lr\r\n{DATE}"));
+}
+
+proptest::proptest! {
+    #[test]
+    fn whatever_a_contact_says_the_answer_is_whole_lines(
+        pieces in proptest::collection::vec(
+            proptest::sample::select(vec![
+                "<sip:a@192.0.2.1>", "sip:b@h", "<", ">", ";", "=", "\"", ",", "*", "\r\n ", "\t", "\u{1}",
+                "expires", "q", "0.5", "60", "+sip.instance", "reg-id", "<urn:uuid:1>", "sips:c@[::1]:5", "\\", "é", "x",
+            ]),
+            0..12,
+        ),
+    ) {
+        let bench = Bench::new();
+        let value = pieces.concat();
+        let lines = format!("Contact: {value}|Path: {value}|Require: {value}");
+        for lines in [lines.as_str(), &lines[..lines.find("|Path").unwrap_or(0)]] {
+            let (allowed, answer) = match bench.send("a", 1, lines) {
+                Ok(answer) => (["Contact: <", "Path: ", "Date: ", "Supported: "], answer),
+                Err((_, refusal)) => (
+                    ["Min-Expires: ", "Unsupported: ", "Retry-After: ", "Retry-After: "],
+                    refusal.split_once('|').expect("a reason").1.into(),
+                ),
+            };
+            for line in answer.split_terminator("\r\n") {
+                proptest::prop_assert!(allowed.iter().any(|name| line.starts_with(name)), "{line:?}");
+                proptest::prop_assert!(!line.contains(|c: char| c.is_ascii_control()), "{line:?}");
+            }
+        }
+    }
 }
