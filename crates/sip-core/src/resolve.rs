@@ -61,8 +61,8 @@ pub enum Step {
 /// The decisions of RFC 3263 and RFC 2782 for one request; the caller asks the DNS.
 ///
 /// The first service (NAPTR entry, or transport of ours without one) whose servers have an address decides; its further servers are there
-/// to fail over to. A question that fails is like one without an answer: the next possibility is tried. At most [`QUERIES_MAX`] questions are
-/// asked and [`TARGETS_MAX`] targets found, whatever the DNS says.
+/// to fail over to. A question that fails is like one without an answer: the next possibility is tried. At most 16 questions are
+/// asked and 16 targets found, whatever the DNS says.
 ///
 /// Departures:
 /// - NAPTR entries without the `s` flag are ignored, since RFC 3263 section 4.1 defines no other use.
