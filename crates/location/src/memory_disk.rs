@@ -25,8 +25,8 @@ pub enum Tear {
 struct State {
     files: BTreeMap<String, Vec<u8>>,
     snapshot: Option<Snapshot>,
-    /// Complete, but not yet in the place of the one before.
-    snapshot_pending: Option<Snapshot>,
+    /// Complete, but not yet in the place of the one before; or why there is none.
+    snapshot_pending: Option<io::Result<Snapshot>>,
     capacity: Option<u64>,
     crash: Option<(u64, Tear)>,
     crashed: bool,
@@ -44,7 +44,7 @@ impl MemoryDisk {
         Self::default()
     }
 
-    /// Bytes that the journal's files may have in all; appends beyond write what fits and fail. `None`: no limit.
+    /// Bytes that there is room for; an append beyond writes what fits and fails, a snapshot beyond leaves the old one. `None`: no limit.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.lock().capacity = bytes;
     }
@@ -83,11 +83,19 @@ impl MemoryDisk {
     }
 }
 
+impl State {
+    fn room(&self) -> usize {
+        let files: usize = self.files.values().map(Vec::len).sum();
+        let used = files + self.snapshot.as_ref().map_or(0, |s| s.records.len());
+        let left = |capacity: u64| capacity.saturating_sub(used as u64) as usize;
+        self.capacity.map_or(usize::MAX, left)
+    }
+}
+
 impl Disk for MemoryDisk {
     fn append(&mut self, file: &str, bytes: &[u8]) -> io::Result<()> {
         let mut state = self.lock_alive()?;
-        let used: usize = state.files.values().map(Vec::len).sum();
-        let room = state.capacity.map(|c| c.saturating_sub(used as u64));
+        let room = state.room();
         let crash = state.crash.filter(|(left, _)| *left < bytes.len() as u64);
         let content = state.files.entry(file.to_owned()).or_default();
         if let Some((left, tear)) = crash {
@@ -98,7 +106,7 @@ impl Disk for MemoryDisk {
             state.crashed = true;
             return Err(io::Error::other("the machine crashes"));
         }
-        let written = room.map_or(bytes.len(), |room| bytes.len().min(room as usize));
+        let written = bytes.len().min(room);
         content.extend_from_slice(&bytes[..written]);
         if let Some((left, _)) = &mut state.crash {
             *left -= written as u64;
@@ -139,9 +147,14 @@ impl Disk for MemoryDisk {
                 encode_record(&mut records, aor, bindings);
             });
         }
-        self.lock().snapshot_pending = Some(Snapshot {
-            covers: job.covers,
-            records,
+        let mut state = self.lock();
+        state.snapshot_pending = Some(if records.len() > state.room() {
+            Err(ErrorKind::StorageFull.into())
+        } else {
+            Ok(Snapshot {
+                covers: job.covers,
+                records,
+            })
         });
     }
 
@@ -150,10 +163,11 @@ impl Disk for MemoryDisk {
             Ok(state) => state,
             Err(error) => return Some(Err(error)),
         };
-        let snapshot = state.snapshot_pending.take()?;
-        let bytes = snapshot.records.len() as u64;
-        state.snapshot = Some(snapshot);
-        Some(Ok(bytes))
+        Some(state.snapshot_pending.take()?.map(|snapshot| {
+            let bytes = snapshot.records.len() as u64;
+            state.snapshot = Some(snapshot);
+            bytes
+        }))
     }
 
     fn snapshot_read(

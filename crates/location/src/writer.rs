@@ -150,6 +150,8 @@ impl<D: Disk> Writer<D> {
             if now.0.abs_diff(since.0) < RETRY_MS {
                 return Step::Pausing;
             }
+            // The segments that it makes unnecessary may be what fills the disk.
+            self.start_snapshot_if_due(now);
             let name = segment_name(self.present.number);
             if let Err(error) = self.disk.truncate(&name, self.present.len) {
                 return self.fail(error, now);

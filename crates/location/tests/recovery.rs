@@ -270,6 +270,50 @@ fn a_full_disk_refuses_changes_and_goes_on_when_there_is_room() {
 }
 
 #[test]
+fn a_snapshot_that_found_no_room_is_tried_again_while_the_journal_waits_for_room() {
+    let disk = MemoryDisk::new();
+    let (location, mut writer, _) = open(disk.clone(), EAGER);
+    disk.set_capacity(Some(EAGER.journal_len_min + 400));
+    register(&location, "bob@a", "sip:1", 1);
+    let mut notices = Vec::new();
+    for cseq in 0.. {
+        register(&location, "alice@a", "sip:1", cseq);
+        writer.step(NOW);
+        notices.extend(writer.take_notices());
+        if !notices.is_empty() {
+            break;
+        }
+    }
+    assert!(
+        matches!(notices[..], [Notice::SnapshotFailed(_)]),
+        "{notices:?}"
+    );
+    // Now room for a snapshot, but not for what waits.
+    disk.set_capacity(Some(EAGER.journal_len_min + 1200));
+    let mut last = location::Ticket::default();
+    for cseq in 0..10 {
+        last = register(&location, "alice@a", "sip:2", cseq);
+    }
+    assert_eq!(writer.step(NOW), Step::Failed);
+    for second in 1..65 {
+        writer.step(NOW.after_s(second));
+    }
+    let notices = writer.take_notices();
+    assert!(
+        matches!(
+            notices[..],
+            [
+                Notice::JournalFails(_),
+                Notice::SnapshotWritten(_),
+                Notice::JournalWorks
+            ]
+        ),
+        "{notices:?}"
+    );
+    assert_eq!(location.ticket_state(last), TicketState::Durable);
+}
+
+#[test]
 fn many_restarts_end_in_a_snapshot_and_not_in_a_thousand_files() {
     let mut disk = MemoryDisk::new();
     for cseq in 0..300 {
