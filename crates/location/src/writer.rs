@@ -150,10 +150,12 @@ impl<D: Disk> Writer<D> {
             if now.0.abs_diff(since.0) < RETRY_MS {
                 return Step::Pausing;
             }
-            // The segments that it makes unnecessary may be what fills the disk.
+            // The segments that it makes unnecessary may be what fills the disk: it gets what room there is first.
             self.start_snapshot_if_due(now);
-            let name = segment_name(self.present.number);
-            if let Err(error) = self.disk.truncate(&name, self.present.len) {
+            if matches!(self.snapshot, Snapshot::Running { .. }) {
+                return Step::Pausing;
+            }
+            if let Err(error) = self.cut_unknown_tail() {
                 return self.fail(error, now);
             }
         }
@@ -163,6 +165,8 @@ impl<D: Disk> Writer<D> {
         let name = segment_name(self.present.number);
         if let Err(error) = self.disk.append(&name, &batch.bytes) {
             self.location.batch_failed(batch);
+            // At once, for it takes room; what matters is that it succeeds before the next attempt.
+            let _ = self.cut_unknown_tail();
             return self.fail(error, now);
         }
         self.present.len += batch.bytes.len() as u64;
@@ -187,6 +191,11 @@ impl<D: Disk> Writer<D> {
             self.notices.push(Notice::JournalFails(error));
         }
         Step::Failed
+    }
+
+    fn cut_unknown_tail(&mut self) -> io::Result<()> {
+        let name = segment_name(self.present.number);
+        self.disk.truncate(&name, self.present.len)
     }
 
     fn begin_segment(&mut self) {
