@@ -46,7 +46,7 @@ pub struct Framer {
 impl Framer {
     /// Looks at the front of `bytes`, all that has arrived and was not consumed. After `Blank` and `Message` the
     /// caller drops that many bytes and calls again; after `Incomplete` it calls with more bytes behind the same ones.
-    /// A message without Content-Length has an empty body (`PHONES` 24: never hang).
+    /// A message without Content-Length has an empty body: some phones leave it out, and to wait would hang the connection.
     pub fn next(&mut self, bytes: &[u8], limits: &Limits) -> Frame {
         if self.message_len == 0 {
             let found = if self.line == 0 && self.scanned == 0 {

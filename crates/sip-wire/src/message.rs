@@ -386,7 +386,9 @@ impl<'a> Message<'a> {
         if cseq.method_text != self.method_text() {
             return Err(ParseError::MethodMismatch);
         }
-        self.top_via()?;
+        if self.via_count() == 0 {
+            return Err(ParseError::Missing(Name::Via));
+        }
         self.vias().try_for_each(|via| via.map(|_| ()))?;
         self.max_forwards()?;
         self.number(Name::Expires)?;

@@ -104,7 +104,7 @@ impl Name {
             return Self::of_compact(*letter);
         }
         let name = Self::candidate(text);
-        if text.eq_ignore_ascii_case(name.text().as_bytes()) {
+        if same_any_case(text, name.text().as_bytes()) {
             name
         } else {
             Self::Other
@@ -183,6 +183,39 @@ impl Name {
     }
 }
 
+/// `eq_ignore_ascii_case` by words instead of bytes: it runs for every field of every message.
+fn same_any_case(a: &[u8], b: &[u8]) -> bool {
+    // The pieces overlap when the length is no multiple of theirs.
+    match a.len() {
+        len if len != b.len() => false,
+        len @ 4..8 => word(a, 0, len - 4) == word(b, 0, len - 4),
+        len @ 8..=24 => [0, len - 8, (len - 8) / 2]
+            .iter()
+            .all(|&at| word(a, at, at + 4) == word(b, at, at + 4)),
+        _ => a.eq_ignore_ascii_case(b),
+    }
+}
+
+/// Four characters from `one` on and four from `other` on, letters in lower case.
+fn word(text: &[u8], one: usize, other: usize) -> u64 {
+    let mut word = [0; 8];
+    word[..4].copy_from_slice(&text[one..one + 4]);
+    word[4..].copy_from_slice(&text[other..other + 4]);
+    lower(u64::from_ne_bytes(word))
+}
+
+/// Eight characters, ASCII letters in lower case.
+const fn lower(word: u64) -> u64 {
+    const fn all(byte: u8) -> u64 {
+        u64::from_ne_bytes([byte; 8])
+    }
+    let low_bits = word & all(0x7f);
+    let from_a = low_bits + all(0x80 - b'A');
+    let beyond_z = low_bits + all(0x7f - b'Z');
+    let upper = from_a & !beyond_z & !word & all(0x80);
+    word | upper >> 2
+}
+
 /// Compact forms of header fields that have no [`Name`] (RFC 3841, 3892, 6665, 8224).
 pub(crate) const fn compact_of_other(long: &str) -> Option<u8> {
     let long = long.as_bytes();
@@ -225,6 +258,34 @@ mod tests {
         }
         assert_eq!(Name::of(b""), Name::Other);
         assert_eq!(Name::of(b"z"), Name::Other);
+    }
+
+    #[test]
+    fn words_are_compared_as_bytes_are() {
+        for first in 0..=u8::MAX {
+            for second in [
+                b'A',
+                b'Z',
+                b'a',
+                b'@',
+                b'[',
+                b'`',
+                b'-',
+                0x0d,
+                0xc1,
+                first ^ 0x20,
+            ] {
+                for (len, at) in [3, 4, 5, 7, 8, 15, 16, 24, 25]
+                    .into_iter()
+                    .flat_map(|len| (0..len).map(move |at| (len, at)))
+                {
+                    let (mut a, mut b) = ([b'x'; 25], [b'X'; 25]);
+                    (a[at], b[at]) = (first, second);
+                    let (a, b) = (&a[..len], &b[..len]);
+                    assert_eq!(same_any_case(a, b), a.eq_ignore_ascii_case(b));
+                }
+            }
+        }
     }
 
     #[test]

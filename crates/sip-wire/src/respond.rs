@@ -1,6 +1,6 @@
 use crate::{Header, Message, Method, Name, NameAddr, Value, Via};
 use std::io::Write as _;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// Writes the response to a request (RFC 3261 section 8.2.6): Via (all, the top one with `received` and `rport` as RFC 3581
 /// says), From, To, Call-ID, CSeq copied; Record-Route too for a 1xx beyond 100 and 2xx to INVITE and SUBSCRIBE; Timestamp in a 100.
@@ -123,8 +123,8 @@ fn write_top_via(out: &mut Vec<u8>, top: &Value<'_>, via: &Via<'_>, source: Sock
         }
     }
     if received {
-        // Writing to a `Vec` does not fail.
-        let _ = write!(out, ";received={ip}");
+        out.extend_from_slice(b";received=");
+        write_ip(out, ip);
     }
     if rport {
         out.extend_from_slice(b";rport=");
@@ -134,6 +134,24 @@ fn write_top_via(out: &mut Vec<u8>, top: &Value<'_>, via: &Via<'_>, source: Sock
     let rest = value_end - top.span.end as usize;
     out.extend_from_slice(&top.header.value[top.header.value.len() - rest..]);
     out.extend_from_slice(b"\r\n");
+}
+
+/// As `Display` does, without its machinery for IPv4.
+fn write_ip(out: &mut Vec<u8>, ip: IpAddr) {
+    match ip {
+        IpAddr::V4(ip) => {
+            let [a, b, c, d] = ip.octets().map(u32::from);
+            write_number(out, a);
+            for octet in [b, c, d] {
+                out.push(b'.');
+                write_number(out, octet);
+            }
+        }
+        IpAddr::V6(ip) => {
+            // Writing to a `Vec` does not fail.
+            let _ = write!(out, "{ip}");
+        }
+    }
 }
 
 fn write_header(out: &mut Vec<u8>, header: &Header<'_>) {

@@ -21,6 +21,11 @@ pub(crate) const fn is_uri_stopper(b: u8) -> bool {
     CLASS[b as usize] & URI_STOPPER != 0
 }
 
+/// What stands in a URI's text, as a set of [`URI_STOPPER`], [`PERCENT`] and [`AT`].
+pub(crate) fn uri_contents(text: &[u8]) -> u8 {
+    text.iter().fold(0, |all, &b| all | CLASS[usize::from(b)])
+}
+
 /// `hostname` of RFC 3261, and the underscore that real networks use.
 pub(crate) const fn is_hostname(b: u8) -> bool {
     CLASS[b as usize] & HOSTNAME != 0
@@ -173,8 +178,10 @@ pub(crate) fn host_end(text: &[u8]) -> Option<usize> {
 
 const TOKEN: u8 = 1;
 const PARAM_VALUE: u8 = 2;
-const URI_STOPPER: u8 = 4;
+pub(crate) const URI_STOPPER: u8 = 4;
 const HOSTNAME: u8 = 8;
+pub(crate) const PERCENT: u8 = 16;
+pub(crate) const AT: u8 = 32;
 
 static CLASS: [u8; 256] = classes();
 
@@ -199,6 +206,12 @@ const fn classes() -> [u8; 256] {
         }
         if b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_') {
             table[i] |= HOSTNAME;
+        }
+        if b == b'%' {
+            table[i] |= PERCENT;
+        }
+        if b == b'@' {
+            table[i] |= AT;
         }
         i += 1;
     }

@@ -47,9 +47,10 @@ impl<'a> Uri<'a> {
     fn parts(text: &'a [u8]) -> Option<Self> {
         let colon = memchr::memchr(b':', text)?;
         let (scheme, rest) = (&text[..colon], &text[colon + 1..]);
+        let contents = scan::uri_contents(text);
         if !scheme.first()?.is_ascii_alphabetic()
             || rest.is_empty()
-            || text.iter().any(|&b| scan::is_uri_stopper(b))
+            || contents & scan::URI_STOPPER != 0
         {
             return None;
         }
@@ -71,7 +72,7 @@ impl<'a> Uri<'a> {
             headers: &[],
         };
         match scheme {
-            Scheme::Sip | Scheme::Sips => uri.sip_parts(rest)?,
+            Scheme::Sip | Scheme::Sips => uri.sip_parts(rest, contents)?,
             Scheme::Tel => {
                 let end = memchr::memchr(b';', rest).unwrap_or(rest.len());
                 uri.user = Some(&rest[..end]);
@@ -83,13 +84,15 @@ impl<'a> Uri<'a> {
     }
 
     /// `[ userinfo ] hostport uri-parameters [ headers ]`.
-    fn sip_parts(&mut self, rest: &'a [u8]) -> Option<()> {
-        if !escapes_are_whole(rest) {
+    fn sip_parts(&mut self, rest: &'a [u8], contents: u8) -> Option<()> {
+        if contents & scan::PERCENT != 0 && !escapes_are_whole(rest) {
             return None;
         }
         let mut at = 0;
         self.user = None;
-        if let Some(end) = memchr::memchr(b'@', rest) {
+        if contents & scan::AT != 0
+            && let Some(end) = memchr::memchr(b'@', rest)
+        {
             let info = &rest[..end];
             let user_end = memchr::memchr(b':', info);
             self.user = Some(&info[..user_end.unwrap_or(end)]);
