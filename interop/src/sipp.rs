@@ -94,7 +94,7 @@ impl<'a> Sipp<'a> {
     /// # Panics
     /// When a call failed, or the end does not come.
     pub fn plays(&self, script: &str) {
-        let mut command = self.command("caller");
+        let mut command = self.command("caller", script);
         command.args(["-m", &self.calls.to_string(), "-r", &self.rate.to_string()]);
         command.args(["-timeout", "60", "-timeout_error"]);
         if script == "uac" {
@@ -124,7 +124,7 @@ impl<'a> Sipp<'a> {
         let scenario = self
             .case
             .write(&self.file("register", "xml"), &xml(register));
-        let mut command = self.command("callee");
+        let mut command = self.command("callee", register);
         command.args(["-m", "1"]).arg("-sf").arg(scenario);
         if script == "uas" {
             command.args(["-oocsn", "uas"]);
@@ -138,7 +138,13 @@ impl<'a> Sipp<'a> {
         answering
     }
 
-    fn command(&self, role: &str) -> Command {
+    fn command(&self, role: &str, script: &str) -> Command {
+        let registers = script.starts_with("> REGISTER");
+        let uri = if registers {
+            DOMAIN.to_owned()
+        } else {
+            format!("{}@{DOMAIN}", self.callee)
+        };
         let case = self.case;
         let local = case.address(self.party);
         let mut command = Command::new("sipp");
@@ -165,7 +171,7 @@ impl<'a> Sipp<'a> {
             },
         ]);
         command.args(["-s", &self.callee, "-au", &self.user, "-ap", &self.password]);
-        command.args(["-auth_uri", DOMAIN]);
+        command.args(["-auth_uri", &uri]);
         command.args(["-key", "domain", DOMAIN, "-key", "user", &self.user]);
         command.args(["-key", "contact_params", &self.contact_params]);
         command.args(["-key", "redirect_to", &self.redirect_to]);
@@ -444,11 +450,13 @@ impl Writer {
         )
     }
 
+    /// SIPp numbers all calls that come outside of its main scenario 0, so the branch is made from the caller's tag.
     fn callee_request(&mut self, method: &str) -> String {
         self.cseq += 1;
         format!(
-            "{method} [next_url] SIP/2.0\n{VIA};branch=[branch]\nFrom:[$to_value];tag=[pid]callee[call_number]\n\
+            "{method} [next_url] SIP/2.0\n{VIA};branch=z9hG4bK[$caller_tag]-{}\nFrom:[$to_value];tag=[pid]callee[call_number]\n\
              To:[$from_value]\n[routes]\n{}{CONTACT}\nContent-Length: 0\n\n",
+            self.index,
             common(self.cseq, method)
         )
     }
@@ -512,6 +520,7 @@ fn reason(status: &str) -> &'static str {
 const FIRST_INVITE: &str = r#"<recv request="INVITE" rrs="true"><action>
 <ereg regexp=".*" search_in="hdr" header="From:" assign_to="from_value"/>
 <ereg regexp=".*" search_in="hdr" header="To:" assign_to="to_value"/>
+<ereg regexp="tag=([^;]*)" search_in="hdr" header="From:" assign_to="caller_parameter,caller_tag"/>
 </action></recv>
 <nop><action>
 <assignstr assign_to="via" value="[last_Via:]"/>
@@ -520,7 +529,7 @@ const FIRST_INVITE: &str = r#"<recv request="INVITE" rrs="true"><action>
 <assignstr assign_to="cseq" value="[last_CSeq:]"/>
 <assignstr assign_to="route" value="[last_Record-Route:]"/>
 </action></nop>
-<Reference variables="via,from,to,cseq,route,from_value,to_value"/>
+<Reference variables="via,from,to,cseq,route,from_value,to_value,caller_parameter,caller_tag"/>
 "#;
 const VIA: &str = "Via: SIP/2.0/[transport] [local_ip]:[local_port];rport";
 const FROM: &str = "From: <sip:[user]@[domain]>;tag=[pid]caller[call_number]";
