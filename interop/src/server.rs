@@ -41,7 +41,9 @@ impl Server {
             command: vec![String::from("--config"), file.display().to_string()],
             log: case.path("server.log"),
         };
-        server.import(case, users);
+        if !users.is_empty() {
+            server.import(case, users);
+        }
         server.again();
         server
     }

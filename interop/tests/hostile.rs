@@ -7,8 +7,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 /// A server whose patience is a second.
-const IMPATIENT: &str =
-    "[connections]\nfirst_message_s = 1\nmessage_s = 1\nwrite_s = 1\nwrite_bytes_max = 65536\n";
+const IMPATIENT: &str = "[connections]\nfirst_message_s = 1\nhalf_message_s = 1\npushed_back_s = 1\npushed_back_bytes_max = 65536\n[limits]\nmessage_bytes_max = 65536\nhead_bytes_max = 65536\n";
 
 /// A server, and a phone that keeps a connection to it.
 struct City {
@@ -140,7 +139,7 @@ fn a_lie_about_the_length_is_refused_and_the_connection_closed() {
     for (length, status) in [
         ("-1", 400),
         ("1x", 400),
-        ("99999999999999999999", 400),
+        ("99999999999999999999", 513),
         ("200000", 513),
     ] {
         let mut phone = Phone::tcp(address);

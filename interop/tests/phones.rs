@@ -34,11 +34,11 @@ impl City {
 }
 
 #[test]
-fn a_stranger_reaches_local_users_only() {
+fn a_stranger_reaches_local_users_and_must_authenticate_for_the_world() {
     let city = City::new("stranger", "");
     let mut bob = city.phone(Transport::Udp, 2, "bob");
-    assert_eq!(city.stranger("INVITE", "sip:someone@other.invalid"), 403);
-    assert_eq!(city.stranger("MESSAGE", "sip:someone@192.0.2.7"), 403);
+    assert_eq!(city.stranger("INVITE", "sip:someone@other.invalid"), 407);
+    assert_eq!(city.stranger("MESSAGE", "sip:someone@192.0.2.7"), 407);
     assert_eq!(
         city.stranger("INVITE", &format!("sip:nobody@{DOMAIN}")),
         404

@@ -2,7 +2,7 @@
 //!
 //! The server is proxy and registrar for example.com, without users. So what is well-formed ends at one of its own
 //! rules: who claims to be of example.com is challenged (401 to REGISTER, 407), a stranger finds no such user (404),
-//! and is not relayed elsewhere (403).
+//! and must authenticate to be relayed elsewhere (407).
 
 use interop::{Case, Message, Phone, Server, within};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ enum Answer {
     Status(u16),
     /// Nothing: a response that belongs to nothing is dropped.
     Silence,
-    /// The message is never whole, so the connection is closed after `connections.message_s`.
+    /// The message is never whole, so the connection is closed after `connections.half_message_s`.
     Closed,
 }
 
@@ -37,8 +37,8 @@ const RFC4475: [Row; 49] = [
     ),
     (
         "esc01",
-        Status(403),
-        Status(403),
+        Status(407),
+        Status(407),
         "3.1.1.3: valid; a stranger to elsewhere",
     ),
     ("escnull", Status(401), Status(401), "3.1.1.4: valid"),
@@ -306,8 +306,8 @@ const RFC5118: [Row; 12] = [
     ("port-unambiguous", Status(407), Status(407), "4.4: valid"),
     (
         "via-received-param-with-delim",
-        Status(403),
-        Status(403),
+        Status(407),
+        Status(407),
         "4.5: valid; a BYE to elsewhere, by no dialog of ours",
     ),
     (
@@ -324,8 +324,8 @@ const RFC5118: [Row; 12] = [
     ),
     (
         "mult-ip-in-header",
-        Status(403),
-        Status(403),
+        Status(407),
+        Status(407),
         "4.7: valid; a BYE to elsewhere, by no dialog of ours",
     ),
     (
@@ -439,7 +439,7 @@ fn every_file_stands_in_the_table() {
 
 /// A proxy and registrar for example.com.
 fn start(case: &Case) -> Server {
-    let server = Server::start(case, &[], "[connections]\nmessage_s = 1\n");
+    let server = Server::start(case, &[], "[connections]\nhalf_message_s = 1\n");
     server.cli(&[
         "user",
         "add",
