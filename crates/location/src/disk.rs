@@ -148,11 +148,9 @@ impl FileDisk {
     fn open_to_append(&mut self, file: &str) -> io::Result<&mut File> {
         if self.appending.as_ref().is_none_or(|(name, _)| name != file) {
             let path = self.dir.join(file);
-            let is_new = !path.exists();
             let opened = open_private(OpenOptions::new().append(true), &path)?;
-            if is_new {
-                sync_dir(&self.dir)?;
-            }
+            // Also when it was there: an attempt before may have failed between making it and this.
+            sync_dir(&self.dir)?;
             self.appending = Some((file.to_owned(), opened));
         }
         Ok(&mut self.appending.as_mut().expect("set just now").1)

@@ -18,7 +18,7 @@ pub struct Options {
     pub hash_key: [u64; 2],
     /// Journal bytes that may wait for the disk; beyond it changes are refused.
     pub waiting_bytes_max: usize,
-    /// Addresses-of-record with a binding.
+    /// Addresses-of-record with a binding, or with one until about an hour ago. Each takes some 300 bytes.
     pub aor_count_max: usize,
 }
 

@@ -30,7 +30,7 @@ pub enum SubscribersError {
         source: io::Error,
     },
     /// SQLite refuses.
-    #[error("the database of subscribers: {0}")]
+    #[error("can't read or change subscribers.db in the data directory: {0}")]
     Database(#[from] rusqlite::Error),
 }
 
@@ -159,6 +159,7 @@ const BUSY_TIME_MAX: Duration = Duration::from_secs(10);
 const SCHEMA: &str = "
     PRAGMA journal_mode = WAL;
     PRAGMA synchronous = FULL;
+    PRAGMA journal_size_limit = 4194304;  -- else the log of a large import stays
     CREATE TABLE IF NOT EXISTS subscriber (
         user TEXT NOT NULL,
         domain TEXT NOT NULL,
