@@ -9,8 +9,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// them: connections, and phones behind a NAT.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Token {
-    /// Keyed hash of the caller's tag: tells which side a request comes from.
-    caller: u16,
+    /// Keyed hash of the caller's tag: tells which side a request comes from. Of 16 bits it would send one call in 65,536 back to the callee.
+    caller: u32,
     /// How to reach the caller; `None`: by its contact.
     pub(crate) caller_flow: Option<Flow>,
     /// How to reach the callee.
@@ -19,7 +19,7 @@ pub(crate) struct Token {
 
 const MAC_LEN: usize = 8;
 /// Longest token in binary: flags, caller, two IPv6 flows, MAC.
-const LEN_MAX: usize = 3 + 2 * (12 + 36) + MAC_LEN;
+const LEN_MAX: usize = 5 + 2 * (12 + 36) + MAC_LEN;
 
 impl Token {
     pub(crate) fn new(
@@ -72,7 +72,7 @@ impl Token {
         if keyed.hash(&[b"token", call_id, body]).to_be_bytes() != *mac {
             return None;
         }
-        let (&[flags, caller_high, caller_low], mut rest) = body.split_first_chunk::<3>()?;
+        let (&[flags, caller @ ..], mut rest) = body.split_first_chunk::<5>()?;
         let caller_flow = if flags & 1 != 0 {
             Some(take_flow(&mut rest)?)
         } else {
@@ -84,15 +84,15 @@ impl Token {
             None
         };
         Some(Self {
-            caller: u16::from_be_bytes([caller_high, caller_low]),
+            caller: u32::from_be_bytes(caller),
             caller_flow,
             callee_flow,
         })
     }
 }
 
-fn caller_hash(keyed: &Keyed, tag: &[u8]) -> u16 {
-    keyed.hash(&[b"caller", tag]) as u16
+fn caller_hash(keyed: &Keyed, tag: &[u8]) -> u32 {
+    keyed.hash(&[b"caller", tag]) as u32
 }
 
 struct Buffer {
