@@ -159,13 +159,17 @@ impl Core {
             return self.bindings(now, request, &routed.uri, routed.host, sink);
         }
         // The connection of the dialog is gone, and the phone may have registered again since.
-        if flow.is_some()
-            && let Some(flow) = self.flow_of_person(now, request, sink)
-        {
-            return Ok(single(Target {
-                uri,
-                ..Target::new(Hop::Direct(Destination::Flow(flow)))
-            }));
+        if let Some(gone) = flow {
+            if let Some(flow) = self.flow_of_person(now, request, sink) {
+                return Ok(single(Target {
+                    uri,
+                    ..Target::new(Hop::Direct(Destination::Flow(flow)))
+                }));
+            }
+            // A contact that is not where the phone was is behind a NAT: at that address of ours somebody else may be.
+            if routed.uri.host_ip() != Some(gone.peer.ip()) {
+                return Err((480, ""));
+            }
         }
         Ok(single(Target {
             uri,
