@@ -1,8 +1,7 @@
 //! Instruction counts of the hot operations: a regression shows on any machine, however noisy.
 
-use crate::run::{Run, root};
+use crate::run::{Run, root, target_directory};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 /// A count may differ from the committed one by this share, in percent.
 const TOLERANCE_PERCENT: f64 = 3.0;
@@ -116,17 +115,13 @@ fn build(package: &str, example: &str) -> Result<String, String> {
     Run::new("cargo build --quiet --release --package")
         .args([package, "--example", example])
         .run()?;
-    let metadata = Run::new("cargo metadata --format-version 1 --no-deps").read()?;
-    let metadata: serde_json::Value =
-        serde_json::from_str(&metadata).map_err(|error| error.to_string())?;
-    let target = metadata["target_directory"].as_str().unwrap_or_default();
-    let path = PathBuf::from(target).join("release/examples").join(example);
+    let path = target_directory()?.join("release/examples").join(example);
     Ok(path.display().to_string())
 }
 
 /// The cases stand indented in the program's usage.
 fn cases(program: &str) -> Result<Vec<String>, String> {
-    let usage = Run::new(program).complaint()?;
+    let usage = Run::at(program).complaint()?;
     let cases = usage.lines().filter(|line| line.starts_with("  "));
     let cases: Vec<String> = cases.map(|line| line.trim().to_owned()).collect();
     if cases.is_empty() {

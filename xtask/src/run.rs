@@ -31,6 +31,15 @@ impl Run {
         }
     }
 
+    /// A program by its path, without arguments.
+    pub(crate) fn at(program: &str) -> Self {
+        Self {
+            program: program.to_owned(),
+            args: Vec::new(),
+            env: Vec::new(),
+        }
+    }
+
     /// Adds arguments.
     pub(crate) fn args<S: AsRef<str>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
         self.args
@@ -135,6 +144,18 @@ impl fmt::Display for Run {
 pub(crate) fn root() -> PathBuf {
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     here.parent().map(PathBuf::from).unwrap_or(here)
+}
+
+/// Where cargo puts what it builds.
+///
+/// # Errors
+/// When cargo does not say.
+pub(crate) fn target_directory() -> Result<PathBuf, String> {
+    let metadata = Run::new("cargo metadata --format-version 1 --no-deps").read()?;
+    let metadata: serde_json::Value =
+        serde_json::from_str(&metadata).map_err(|error| error.to_string())?;
+    let path = metadata["target_directory"].as_str().map(PathBuf::from);
+    path.ok_or_else(|| String::from("cargo metadata names no target directory"))
 }
 
 fn copy(pipe: impl Read, mut to: impl Write, lines: &Mutex<Vec<String>>) {
