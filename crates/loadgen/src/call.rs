@@ -14,7 +14,7 @@
 //! The caller sends every request to the target, as a phone does with an outbound proxy, whatever
 //! its first Route names (RFC 3261 section 12.2.1.1 allows it).
 
-use std::net::SocketAddr;
+use net::Source;
 
 use crate::{
     digest::{Account, Challenge},
@@ -30,6 +30,7 @@ pub(crate) struct Calls {
     pub(crate) transport: Transport,
     pub(crate) callee_transport: Transport,
     pub(crate) caller_flows: Vec<FlowId>,
+    pub(crate) callee_flows: Vec<FlowId>,
     /// Whether challenges are answered.
     pub(crate) digest: bool,
     /// How long the callee rings, microseconds.
@@ -58,7 +59,7 @@ struct Call {
 #[derive(Default)]
 struct Callee {
     /// Where the INVITE came from.
-    came_from: Option<(FlowId, SocketAddr)>,
+    came_from: Option<Source>,
     /// The response sent last; sent again when the INVITE comes again.
     answer: Vec<u8>,
     /// The 200, as soon as the INVITE is there.
@@ -75,11 +76,12 @@ impl Calls {
     /// Between the users of a driver in pairs.
     pub(crate) fn new(
         (transport, caller_flows): (Transport, Vec<FlowId>),
-        callee_transport: Transport,
+        (callee_transport, callee_flows): (Transport, Vec<FlowId>),
     ) -> Self {
         Self {
             transport,
             callee_transport,
+            callee_flows,
             caller_flows,
             digest: false,
             ring_us: 0,
@@ -186,14 +188,15 @@ impl Calls {
     }
 
     /// The callee gets an INVITE: it rings, and answers at once or later.
-    fn invited(&mut self, driver: &mut Driver, id: Id, from: (FlowId, SocketAddr), message: &[u8]) {
+    fn invited(&mut self, driver: &mut Driver, id: Id, from: &Source, message: &[u8]) {
         let call = &mut self.calls[id.slot as usize];
         if call.callee.came_from.is_some() {
-            return driver.io.send(from.0, from.1, &call.callee.answer);
+            return driver.io.reply(from, &call.callee.answer);
         }
         let user = &driver.users[2 * call.pair + 1];
+        let flow = self.callee_flows[call.pair % self.callee_flows.len()];
         let callee = &mut call.callee;
-        callee.came_from = Some(from);
+        callee.came_from = Some(*from);
         for (status, out) in [
             (&b"180 Ringing"[..], &mut callee.answer),
             (b"200 OK", &mut callee.ok),
@@ -201,12 +204,12 @@ impl Calls {
             out.clear();
             uas::respond(message, status, &driver.tag, out);
             out.put(&[b"Contact: <sip:", &user.name, b"@"]);
-            out.put(&[driver.host(from.0).as_bytes()]);
+            out.put(&[driver.host(flow).as_bytes()]);
             out.put(&[uas::contact_end(self.callee_transport)]);
         }
         callee.answer.put(&[b"Content-Length: 0\r\n\r\n"]);
         put_session(&mut callee.ok);
-        driver.io.send(from.0, from.1, &callee.answer);
+        driver.io.reply(from, &callee.answer);
         let id = Id { step: 0, ..id };
         if self.ring_us == 0 {
             self.pick_up(driver, id);
@@ -217,22 +220,22 @@ impl Calls {
 
     fn pick_up(&mut self, driver: &mut Driver, id: Id) {
         let callee = &mut self.calls[id.slot as usize].callee;
-        let Some((flow, from)) = callee.came_from else {
+        let Some(from) = callee.came_from else {
             return;
         };
         std::mem::swap(&mut callee.answer, &mut callee.ok);
         callee.unacknowledged = true;
         callee.wait_us = T1_US;
-        driver.io.send(flow, from, &callee.answer);
+        driver.io.reply(&from, &callee.answer);
         driver.arm(T1_US, id, Due::AnswerAgain);
     }
 
     fn answer_again(&mut self, driver: &mut Driver, id: Id) {
         let callee = &mut self.calls[id.slot as usize].callee;
-        let (true, Some((flow, from))) = (callee.unacknowledged, callee.came_from) else {
+        let (true, Some(from)) = (callee.unacknowledged, callee.came_from) else {
             return;
         };
-        driver.io.send(flow, from, &callee.answer);
+        driver.io.reply(&from, &callee.answer);
         driver.statistics.retransmissions += 1;
         callee.wait_us = (callee.wait_us * 2).min(T2_US);
         driver.arm(callee.wait_us, id, Due::AnswerAgain);
@@ -346,19 +349,19 @@ impl Scenario for Calls {
         }
     }
 
-    fn request(&mut self, driver: &mut Driver, flow: FlowId, from: SocketAddr, message: &[u8]) {
+    fn request(&mut self, driver: &mut Driver, from: &Source, message: &[u8]) {
         let call_id = message::field(message, message::CALL_ID).unwrap_or_default();
         let id = Id::find(&driver.tag, call_id).filter(|id| driver.operation(*id).is_some());
         let Some(id) = id else {
-            return uas::refuse(driver, flow, from, message);
+            return uas::refuse(driver, from, message);
         };
         let callee = &mut self.calls[id.slot as usize].callee;
         match message::method(message) {
-            b"INVITE" => self.invited(driver, id, (flow, from), message),
+            b"INVITE" => self.invited(driver, id, from, message),
             b"ACK" => callee.unacknowledged = false,
             method => {
                 callee.unacknowledged &= method != b"BYE";
-                uas::refuse(driver, flow, from, message);
+                uas::refuse(driver, from, message);
             }
         }
     }

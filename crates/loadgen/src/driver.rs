@@ -6,6 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use net::Source;
+
 use crate::{
     cpu::CpuTime,
     io::{FlowId, Inbox, Io, Transport},
@@ -45,7 +47,7 @@ pub(crate) trait Scenario {
     /// A response again: its transaction has had a final one before.
     fn answered_again(&mut self, driver: &mut Driver, id: Id, code: u16, message: &[u8]);
     /// A request from the server.
-    fn request(&mut self, driver: &mut Driver, flow: FlowId, from: SocketAddr, message: &[u8]);
+    fn request(&mut self, driver: &mut Driver, from: &Source, message: &[u8]);
     /// Something that the scenario armed is due.
     fn due(&mut self, driver: &mut Driver, id: Id, due: Due);
     /// The operation has ended, well or not.
@@ -135,19 +137,16 @@ impl Driver {
     }
 
     fn wait_connected(&mut self, flows: &[FlowId], deadline: Instant) -> io::Result<()> {
-        let (mut ready, mut inbox) = (Vec::new(), Inbox::new());
+        let mut inbox = Inbox::default();
         while !flows.iter().all(|f| self.io.is_connected(*f)) {
             if Instant::now() > deadline {
                 let text = format!("{} does not accept connections in time", self.target);
                 return Err(io::Error::new(io::ErrorKind::TimedOut, text));
             }
-            self.io.wait(Some(Duration::from_millis(100)), &mut ready)?;
-            for flow in ready.drain(..) {
-                self.io.read(flow, &mut inbox);
-                if inbox.closed {
-                    let text = format!("{} closes or refuses connections", self.target);
-                    return Err(io::Error::new(io::ErrorKind::ConnectionRefused, text));
-                }
+            self.io.turn(Duration::from_millis(100), &mut inbox)?;
+            if !inbox.lost.is_empty() {
+                let text = format!("{} closes or refuses connections", self.target);
+                return Err(io::Error::new(io::ErrorKind::ConnectionRefused, text));
             }
         }
         Ok(())
@@ -168,19 +167,20 @@ impl Driver {
         self.heard_us = self.now_us;
         let begun_us = self.now_us;
         let cpu = CpuTime::of_this_thread();
-        let (mut ready, mut inbox) = (Vec::new(), Inbox::new());
+        let mut inbox = Inbox::default();
         let mut begun = 0u64;
         loop {
             let next_us = self.begin_due(scenario, work, begun_us, &mut begun);
             if next_us.is_none() && self.under_way() == 0 {
                 break;
             }
-            self.io.flush();
-            let timeout = self.poll_timeout(next_us);
-            self.io.wait(Some(timeout), &mut ready)?;
+            self.io.turn(self.poll_timeout(next_us), &mut inbox)?;
             self.read_clock();
-            for flow in ready.drain(..) {
-                self.read(scenario, flow, &mut inbox);
+            for (message, from) in inbox.messages() {
+                self.take(scenario, from, message);
+            }
+            for flow in &inbox.lost {
+                self.lost(scenario, *flow);
             }
             self.expire(scenario);
         }
@@ -251,31 +251,20 @@ impl Driver {
         self.now_us = self.epoch.elapsed().as_micros() as u64;
     }
 
-    fn read(&mut self, scenario: &mut impl Scenario, flow: FlowId, inbox: &mut Inbox) {
-        loop {
-            self.io.read(flow, inbox);
-            for (message, from) in inbox.messages() {
-                self.heard_us = self.now_us;
-                match message::code(message) {
-                    Some(code) => self.response(scenario, code, message),
-                    None => scenario.request(self, flow, from, message),
-                }
-            }
-            if inbox.closed {
-                self.lost(scenario, flow);
-            }
-            if inbox.closed || !inbox.more {
-                return;
-            }
+    fn take(&mut self, scenario: &mut impl Scenario, from: &Source, message: &[u8]) {
+        self.heard_us = self.now_us;
+        let via = message::field(message, message::VIA);
+        let id = via.and_then(|via| Id::find(&self.tag, via));
+        match (message::code(message), id) {
+            (Some(code), Some(id)) => self.response(scenario, id, code, message),
+            // Our own request: it comes from an echo server, and is as good as an answer.
+            (None, Some(id)) => self.response(scenario, id, 200, message),
+            (Some(_), None) => self.statistics.strays += 1,
+            (None, None) => scenario.request(self, from, message),
         }
     }
 
-    fn response(&mut self, scenario: &mut impl Scenario, code: u16, message: &[u8]) {
-        let via = message::field(message, message::VIA);
-        let Some(id) = via.and_then(|via| Id::find(&self.tag, via)) else {
-            self.statistics.strays += 1;
-            return;
-        };
+    fn response(&mut self, scenario: &mut impl Scenario, id: Id, code: u16, message: &[u8]) {
         let Some(operation) = self.operation(id) else {
             return; // of an operation that has ended
         };
@@ -323,7 +312,7 @@ impl Driver {
 
     /// The flow, opened anew if it was closed; `None` if it can't be.
     pub(crate) fn reopen(&mut self, flow: &mut FlowId, transport: Transport) -> Option<FlowId> {
-        if transport == Transport::Tcp && self.io.local(*flow).is_none() {
+        if transport == Transport::Tcp && self.io.is_closed(*flow) {
             *flow = self.io.connect(self.target).ok()?;
         }
         Some(*flow)
@@ -428,7 +417,6 @@ impl Driver {
 
     /// A connection is gone, and what was under way on it. Rare, so it may look at every operation.
     fn lost(&mut self, scenario: &mut impl Scenario, flow: FlowId) {
-        self.io.close(flow);
         for slot in 0..self.operations.len() as u32 {
             let operation = &self.operations[slot as usize];
             if operation.busy && operation.flow == flow {

@@ -1,22 +1,16 @@
-//! The sockets of the tools: UDP sockets and TCP connections, called flows here, polled by one
-//! thread.
+//! The sockets of the tools: UDP sockets and TCP connections, called flows here, of one thread.
 
 use std::{
-    io::{self, ErrorKind, Read, Write},
+    collections::HashMap,
+    io,
     net::SocketAddr,
     ops::Range,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use mio::{
-    Events, Interest, Poll, Token,
-    net::{TcpListener, TcpStream, UdpSocket},
-};
-use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use net::{Closed, ConnectionId, Handler, Net, Options, SocketOptions, Source, bind_udp};
 
-use crate::message::frame;
-
-/// Index of a flow. Reused once the flow is closed.
+/// Index of a flow. Used again once the flow is closed.
 pub(crate) type FlowId = u32;
 
 /// What carries messages.
@@ -26,375 +20,202 @@ pub(crate) enum Transport {
     Tcp,
 }
 
-/// Messages of one read, and the bytes they are in. Kept by the caller and used again.
+/// What has come in one turn. Kept by the caller and used again.
+#[derive(Default)]
 pub(crate) struct Inbox {
     bytes: Vec<u8>,
-    messages: Vec<(Range<usize>, SocketAddr)>,
-    /// The peer has closed the connection, or it broke.
-    pub(crate) closed: bool,
-    /// There may be more to read: call again.
-    pub(crate) more: bool,
+    messages: Vec<(Range<usize>, Source)>,
+    connected: Vec<ConnectionId>,
+    closed: Vec<ConnectionId>,
+    /// Flows that ended without having been closed from here.
+    pub(crate) lost: Vec<FlowId>,
 }
 
 impl Inbox {
-    /// An empty one.
-    pub(crate) fn new() -> Self {
-        Self {
-            bytes: vec![0; INBOX_BYTES],
-            messages: Vec::new(),
-            closed: false,
-            more: false,
-        }
-    }
-
     /// The messages and where each came from.
-    pub(crate) fn messages(&self) -> impl Iterator<Item = (&[u8], SocketAddr)> {
-        let part = |(range, from): &(Range<usize>, _)| (&self.bytes[range.clone()], *from);
-        self.messages.iter().map(part)
+    pub(crate) fn messages<'a>(&'a self) -> impl Iterator<Item = (&'a [u8], &'a Source)> {
+        let message =
+            |(range, from): &'a (Range<usize>, Source)| (&self.bytes[range.clone()], from);
+        self.messages.iter().map(message)
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.messages.clear();
+        self.connected.clear();
+        self.closed.clear();
+        self.lost.clear();
     }
 }
 
-const INBOX_BYTES: usize = 256 * 1024;
-const DATAGRAM_BYTES_MAX: usize = 65_535;
-/// A connection whose peer takes nothing is closed beyond so many bytes.
-const QUEUE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// A turn's messages are copied, so that what they lead to may send freely.
+impl Handler for Inbox {
+    fn message(&mut self, _: &mut net::Io, from: &Source, bytes: &[u8]) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        self.messages.push((start..self.bytes.len(), *from));
+    }
 
-enum Flow {
-    Udp(Udp),
-    Tcp(Tcp),
-    Listener(TcpListener),
+    fn connected(&mut self, _: &mut net::Io, id: ConnectionId) {
+        self.connected.push(id);
+    }
+
+    fn closed(&mut self, _: &mut net::Io, closed: &Closed) {
+        self.closed.push(closed.id);
+    }
 }
 
-struct Udp {
-    socket: UdpSocket,
-    local: SocketAddr,
+struct Flow {
+    path: Path,
+    /// Own address as text.
     host: Box<str>,
 }
 
-struct Tcp {
-    stream: TcpStream,
-    peer: SocketAddr,
-    local: SocketAddr,
-    /// The local address as text, of connections that were opened from here.
-    host: Box<str>,
-    /// The start of a message whose end has not come.
-    remainder: Vec<u8>,
-    /// What the kernel has not taken yet.
-    queue: Vec<u8>,
-    connected: bool,
-    waits_for_flush: bool,
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Path {
+    Udp(u16),
+    Tcp { id: ConnectionId, connected: bool },
+    Closed,
 }
 
 /// All flows of one thread.
 pub(crate) struct Io {
-    poll: Poll,
-    events: Events,
-    flows: Vec<Option<Flow>>,
+    net: Net,
+    start: Instant,
+    flows: Vec<Flow>,
     free: Vec<FlowId>,
-    unflushed: Vec<FlowId>,
+    by_connection: HashMap<u64, FlowId>,
 }
 
 impl Io {
     /// Without flows.
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
-            poll: Poll::new()?,
-            events: Events::with_capacity(1024),
+            net: Net::new(Options::default())?,
+            start: Instant::now(),
             flows: Vec::new(),
             free: Vec::new(),
-            unflushed: Vec::new(),
+            by_connection: HashMap::new(),
         })
     }
 
-    /// Opens a UDP socket; several on one address share what arrives there.
+    /// Opens a UDP socket on any port of an address.
     pub(crate) fn udp(&mut self, address: SocketAddr) -> io::Result<FlowId> {
-        let socket = Socket::new(
-            Domain::for_address(address),
-            Type::DGRAM,
-            Some(Protocol::UDP),
-        )?;
-        socket.set_nonblocking(true)?;
-        if address.port() != 0 {
-            socket.set_reuse_port(true)?;
-        }
-        socket.set_recv_buffer_size(4 * 1024 * 1024)?;
-        socket.bind(&address.into())?;
-        let mut socket = UdpSocket::from_std(socket.into());
-        let token = self.next_token();
-        let registry = self.poll.registry();
-        registry.register(&mut socket, token, Interest::READABLE)?;
+        let options = SocketOptions {
+            shared: false,
+            ..SocketOptions::default()
+        };
+        let socket = bind_udp(address, &options)?;
         let local = socket.local_addr()?;
-        Ok(self.put(Flow::Udp(Udp {
-            socket,
-            local,
-            host: local.to_string().into(),
-        })))
+        let number = self.net.add_udp(socket)?;
+        Ok(self.put(Path::Udp(number), local))
     }
 
-    /// Begins a connection. What is sent meanwhile is queued.
+    /// Begins a connection. What is sent meanwhile waits.
     pub(crate) fn connect(&mut self, peer: SocketAddr) -> io::Result<FlowId> {
-        let stream = TcpStream::connect(peer)?;
-        self.put_stream(stream, peer, false)
+        let id = self.net.io().connect(peer, None)?;
+        let local = self.net.io().addresses(id).map_or(peer, |(local, _)| local);
+        let connected = false;
+        let flow = self.put(Path::Tcp { id, connected }, local);
+        self.by_connection.insert(id.0, flow);
+        Ok(flow)
     }
 
-    /// Listens for connections; several on one address share them.
-    pub(crate) fn listen(&mut self, address: SocketAddr) -> io::Result<FlowId> {
-        let socket = Socket::new(
-            Domain::for_address(address),
-            Type::STREAM,
-            Some(Protocol::TCP),
-        )?;
-        socket.set_nonblocking(true)?;
-        socket.set_reuse_address(true)?;
-        socket.set_reuse_port(true)?;
-        socket.bind(&address.into())?;
-        socket.listen(4096)?;
-        let mut listener = TcpListener::from_std(socket.into());
-        let token = self.next_token();
-        let registry = self.poll.registry();
-        registry.register(&mut listener, token, Interest::READABLE)?;
-        Ok(self.put(Flow::Listener(listener)))
-    }
-
-    /// Closes a flow and drops what it had queued.
+    /// Closes a connection.
     pub(crate) fn close(&mut self, flow: FlowId) {
-        if self.flows[flow as usize].take().is_some() {
-            self.free.push(flow);
+        if let Some(Path::Tcp { id, .. }) = self.path(flow) {
+            self.net.io().close(id);
+            self.forget(id);
         }
     }
 
-    /// Whether the flow is there, and connected if it is a connection.
+    /// Whether the flow is a UDP socket or a connection that has been opened.
     pub(crate) fn is_connected(&self, flow: FlowId) -> bool {
-        match self.flows.get(flow as usize) {
-            Some(Some(Flow::Tcp(tcp))) => tcp.connected,
-            Some(Some(_)) => true,
-            _ => false,
+        match self.path(flow) {
+            Some(Path::Udp(_)) => true,
+            Some(Path::Tcp { connected, .. }) => connected,
+            Some(Path::Closed) | None => false,
         }
+    }
+
+    /// Whether the flow has ended.
+    pub(crate) fn is_closed(&self, flow: FlowId) -> bool {
+        matches!(self.path(flow), Some(Path::Closed) | None)
     }
 
     /// Whether what is sent on the flow may be lost.
     pub(crate) fn is_udp(&self, flow: FlowId) -> bool {
-        matches!(self.flows.get(flow as usize), Some(Some(Flow::Udp(_))))
+        matches!(self.path(flow), Some(Path::Udp(_)))
     }
 
-    /// The flow's own address; `None` if it is closed.
-    pub(crate) fn local(&self, flow: FlowId) -> Option<SocketAddr> {
-        match self.flows.get(flow as usize)?.as_ref()? {
-            Flow::Udp(udp) => Some(udp.local),
-            Flow::Tcp(tcp) => Some(tcp.local),
-            Flow::Listener(listener) => listener.local_addr().ok(),
-        }
-    }
-
-    /// The flow's own address as text; empty for a connection that was accepted.
+    /// The flow's own address as text.
     pub(crate) fn host(&self, flow: FlowId) -> &str {
-        match self.flows.get(flow as usize) {
-            Some(Some(Flow::Udp(udp))) => &udp.host,
-            Some(Some(Flow::Tcp(tcp))) => &tcp.host,
-            _ => "",
-        }
+        self.flows.get(flow as usize).map_or("", |f| &f.host)
     }
 
-    /// Sends a message: over UDP to `to`, over TCP to the peer at the next [`flush`](Self::flush).
-    /// A datagram that the kernel refuses is lost, as any may be.
+    /// Sends a message with the next [`turn`](Self::turn): over UDP to `to`, over TCP to the peer.
     pub(crate) fn send(&mut self, flow: FlowId, to: SocketAddr, message: &[u8]) {
-        match &mut self.flows[flow as usize] {
-            Some(Flow::Udp(udp)) => {
-                let _ = udp.socket.send_to(message, to);
+        match self.path(flow) {
+            Some(Path::Udp(number)) => {
+                let io = self.net.io();
+                io.send_datagram(number, None, to, None, message);
             }
-            Some(Flow::Tcp(tcp)) => {
-                if tcp.queue.len() + message.len() <= QUEUE_BYTES_MAX {
-                    tcp.queue.extend_from_slice(message);
-                }
-                if !tcp.waits_for_flush {
-                    tcp.waits_for_flush = true;
-                    self.unflushed.push(flow);
-                }
-            }
-            Some(Flow::Listener(_)) | None => {}
+            Some(Path::Tcp { id, .. }) => self.net.io().send(id, None, message),
+            Some(Path::Closed) | None => {}
         }
     }
 
-    /// Hands over to the kernel what was sent since the last time. What fails shows at the next read.
-    pub(crate) fn flush(&mut self) {
-        for flow in std::mem::take(&mut self.unflushed) {
-            if let Some(Flow::Tcp(tcp)) = &mut self.flows[flow as usize] {
-                tcp.waits_for_flush = false;
-                tcp.write();
-            }
-        }
+    /// Sends a message to where another came from.
+    pub(crate) fn reply(&mut self, to: &Source, message: &[u8]) {
+        self.net.io().send_back(to, None, message);
     }
 
-    /// Waits until something can be read, or for `timeout`; `None` waits for ever. Appends the
-    /// flows that can be read.
-    pub(crate) fn wait(
-        &mut self,
-        timeout: Option<Duration>,
-        ready: &mut Vec<FlowId>,
-    ) -> io::Result<()> {
-        if let Err(e) = self.poll.poll(&mut self.events, timeout)
-            && e.kind() != ErrorKind::Interrupted
-        {
-            return Err(e);
+    /// Hands over what was sent, waits until something comes, at most for `timeout`, and takes it in.
+    pub(crate) fn turn(&mut self, timeout: Duration, inbox: &mut Inbox) -> io::Result<()> {
+        inbox.clear();
+        self.net.flush(inbox);
+        let wait = if inbox.closed.is_empty() {
+            timeout
+        } else {
+            Duration::ZERO
+        };
+        self.net.wait(Some(wait))?;
+        let now_ms = self.start.elapsed().as_millis() as u64;
+        self.net.turn(now_ms, inbox);
+        for id in &inbox.connected {
+            if let Some(flow) = self.by_connection.get(&id.0) {
+                let connected = true;
+                let id = *id;
+                self.flows[*flow as usize].path = Path::Tcp { id, connected };
+            }
         }
-        for event in &self.events {
-            let flow = event.token().0;
-            if event.is_writable()
-                && let Some(Some(Flow::Tcp(tcp))) = self.flows.get_mut(flow)
-            {
-                tcp.connected = tcp.connected || tcp.stream.peer_addr().is_ok();
-                tcp.write();
-            }
-            if event.is_readable() || event.is_error() || event.is_read_closed() {
-                ready.push(flow as FlowId);
-            }
+        for id in std::mem::take(&mut inbox.closed) {
+            inbox.lost.extend(self.forget(id));
         }
         Ok(())
     }
 
-    /// Reads what has come on a flow. On a listener it accepts connections, which become flows.
-    pub(crate) fn read(&mut self, flow: FlowId, inbox: &mut Inbox) {
-        inbox.messages.clear();
-        (inbox.closed, inbox.more) = (false, false);
-        match &mut self.flows[flow as usize] {
-            Some(Flow::Udp(udp)) => udp.read(inbox),
-            Some(Flow::Tcp(tcp)) => tcp.read(inbox),
-            Some(Flow::Listener(_)) => self.accept(flow),
-            None => {}
-        }
+    fn path(&self, flow: FlowId) -> Option<Path> {
+        self.flows.get(flow as usize).map(|f| f.path)
     }
 
-    fn accept(&mut self, listener: FlowId) {
-        loop {
-            let Some(Flow::Listener(socket)) = &self.flows[listener as usize] else {
-                return;
-            };
-            match socket.accept() {
-                Ok((stream, peer)) => drop(self.put_stream(stream, peer, true)),
-                Err(e) if e.kind() == ErrorKind::ConnectionAborted => {}
-                // Out of descriptors, or no more to accept. What is left waits for the next event.
-                Err(_) => return,
-            }
-        }
+    fn forget(&mut self, id: ConnectionId) -> Option<FlowId> {
+        let flow = self.by_connection.remove(&id.0)?;
+        self.flows[flow as usize].path = Path::Closed;
+        self.free.push(flow);
+        Some(flow)
     }
 
-    fn put_stream(
-        &mut self,
-        mut stream: TcpStream,
-        peer: SocketAddr,
-        connected: bool,
-    ) -> io::Result<FlowId> {
-        SockRef::from(&stream).set_tcp_nodelay(true)?;
-        let local = stream.local_addr()?;
-        let token = self.next_token();
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        let registry = self.poll.registry();
-        registry.register(&mut stream, token, interest)?;
-        Ok(self.put(Flow::Tcp(Tcp {
-            stream,
-            peer,
-            host: if connected {
-                Box::default()
-            } else {
-                local.to_string().into()
-            },
-            local,
-            remainder: Vec::new(),
-            queue: Vec::new(),
-            connected,
-            waits_for_flush: false,
-        })))
-    }
-
-    fn next_token(&self) -> Token {
-        let next = self.free.last().map_or(self.flows.len(), |f| *f as usize);
-        Token(next)
-    }
-
-    fn put(&mut self, flow: Flow) -> FlowId {
+    fn put(&mut self, path: Path, local: SocketAddr) -> FlowId {
+        let flow = Flow {
+            path,
+            host: local.to_string().into(),
+        };
         if let Some(id) = self.free.pop() {
-            self.flows[id as usize] = Some(flow);
+            self.flows[id as usize] = flow;
             return id;
         }
-        self.flows.push(Some(flow));
+        self.flows.push(flow);
         (self.flows.len() - 1) as FlowId
-    }
-}
-
-impl Udp {
-    fn read(&mut self, inbox: &mut Inbox) {
-        let mut at = 0;
-        while at + DATAGRAM_BYTES_MAX <= inbox.bytes.len() {
-            match self.socket.recv_from(&mut inbox.bytes[at..]) {
-                Ok((length, from)) => {
-                    inbox.messages.push((at..at + length, from));
-                    at += length;
-                }
-                Err(e) if e.kind() == ErrorKind::WouldBlock => return,
-                // An ICMP error of an earlier datagram; that one is lost, the socket is not.
-                Err(_) => {}
-            }
-        }
-        inbox.more = true;
-    }
-}
-
-impl Tcp {
-    fn write(&mut self) {
-        if !self.connected {
-            return;
-        }
-        let mut done = 0;
-        while done < self.queue.len() {
-            match self.stream.write(&self.queue[done..]) {
-                Ok(length) => done += length,
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) if e.kind() == ErrorKind::WouldBlock => break,
-                Err(_) => done = self.queue.len(),
-            }
-        }
-        self.queue.drain(..done);
-        if self.queue.is_empty() && self.queue.capacity() > 16 * 1024 {
-            self.queue = Vec::new();
-        }
-    }
-
-    fn read(&mut self, inbox: &mut Inbox) {
-        if !self.connected {
-            inbox.closed = matches!(self.stream.take_error(), Ok(Some(_)) | Err(_));
-            return;
-        }
-        let mut end = self.remainder.len();
-        if end > inbox.bytes.len() / 2 {
-            inbox.closed = true; // no message is that long
-            return;
-        }
-        inbox.bytes[..end].copy_from_slice(&self.remainder);
-        self.remainder.clear();
-        loop {
-            let room = &mut inbox.bytes[end..];
-            match self.stream.read(room) {
-                Ok(0) => inbox.closed = true,
-                Ok(length) if length < room.len() => end += length,
-                Ok(length) => {
-                    end += length;
-                    inbox.more = true;
-                }
-                Err(e) if e.kind() == ErrorKind::Interrupted => continue,
-                Err(e) if e.kind() == ErrorKind::WouldBlock => {}
-                Err(_) => inbox.closed = true,
-            }
-            break;
-        }
-        let mut at = 0;
-        while let Some(length) = frame(&inbox.bytes[at..end]) {
-            let blank = inbox.bytes[at..]
-                .iter()
-                .take_while(|b| matches!(b, b'\r' | b'\n'))
-                .count();
-            inbox.messages.push((at + blank..at + length, self.peer));
-            at += length;
-        }
-        self.remainder.extend_from_slice(&inbox.bytes[at..end]);
     }
 }

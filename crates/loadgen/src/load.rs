@@ -215,6 +215,8 @@ impl Load {
     /// # Errors
     /// No users, a connection that can't be opened, callees that can't register.
     pub fn new(args: &LoadArgs) -> io::Result<Self> {
+        // What can't be raised shows when descriptors run out.
+        let _ = net::limits::raise_descriptors();
         let domain = args.domain.as_deref().unwrap_or(&args.target.host);
         let users = match &args.users_file {
             Some(file) => users::from_csv(file, domain)?,
@@ -283,7 +285,7 @@ fn calls(args: &LoadArgs, driver: &mut Driver) -> io::Result<Calls> {
     let caller_flows = driver.open(transport, args.flows(transport))?;
     let callee_flows = driver.open(callee_transport, args.flows(callee_transport))?;
     let callees = (1..driver.users.len()).step_by(2);
-    let flows = Flows::Persistent(callee_flows);
+    let flows = Flows::Persistent(callee_flows.clone());
     let mut register = Requests::new(Kind::Register, callee_transport, flows, callees);
     register.digest = args.digest;
     let work = Work {
@@ -296,7 +298,7 @@ fn calls(args: &LoadArgs, driver: &mut Driver) -> io::Result<Calls> {
         let text = format!("not all callees could register:\n{summary}");
         return Err(io::Error::other(text));
     }
-    let mut calls = Calls::new((transport, caller_flows), callee_transport);
+    let mut calls = Calls::new((transport, caller_flows), (callee_transport, callee_flows));
     calls.digest = args.digest != Digest::None;
     calls.ring_us = args.ring * 1000;
     calls.hold_us = args.hold * 1000;

@@ -34,7 +34,6 @@ pub(crate) const CONTACT: Name = Name("contact", b'm');
 pub(crate) const RECORD_ROUTE: Name = Name("record-route", 0);
 pub(crate) const WWW_AUTHENTICATE: Name = Name("www-authenticate", 0);
 pub(crate) const PROXY_AUTHENTICATE: Name = Name("proxy-authenticate", 0);
-pub(crate) const CONTENT_LENGTH: Name = Name("content-length", b'l');
 
 impl Name {
     /// Whether a field's name, as written, is this one.
@@ -123,22 +122,6 @@ pub(crate) fn parameter<'a>(value: &'a [u8], name: &str) -> Option<&'a [u8]> {
             .eq_ignore_ascii_case(name.as_bytes())
             .then(|| p[equals + 1..].trim_ascii())
     })
-}
-
-/// Length of the message at the front of a stream's bytes; `None` while it is incomplete. Blank
-/// lines before a message count as part of it (RFC 3261 section 7.5).
-pub(crate) fn frame(bytes: &[u8]) -> Option<usize> {
-    let blank = bytes
-        .iter()
-        .take_while(|b| matches!(b, b'\r' | b'\n'))
-        .count();
-    let message = &bytes[blank..];
-    let head = memchr::memmem::find(message, b"\r\n\r\n")? + 4;
-    let length = field(&message[..head], CONTENT_LENGTH)
-        .and_then(|v| std::str::from_utf8(v).ok()?.parse::<usize>().ok())
-        .unwrap_or(0);
-    let whole = blank + head + length;
-    (whole <= bytes.len()).then_some(whole)
 }
 
 /// Writes text, bytes and numbers one behind the other.
@@ -242,17 +225,6 @@ mod tests {
             .map(uri)
             .collect();
         assert_eq!(routes, [&b"sip:p1;lr"[..], b"sip:p2;lr"]);
-    }
-
-    #[test]
-    fn a_stream_is_cut_by_content_length() {
-        assert_eq!(frame(RESPONSE), Some(RESPONSE.len()));
-        assert_eq!(frame(&RESPONSE[..RESPONSE.len() - 1]), None);
-        assert_eq!(frame(&RESPONSE[..40]), None);
-        let mut two = b"\r\n\r\n".to_vec();
-        two.put(&[RESPONSE, RESPONSE]);
-        assert_eq!(frame(&two), Some(4 + RESPONSE.len()));
-        assert_eq!(frame(b"\r\n\r\n"), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! REGISTER and OPTIONS: one request, or two where the first is challenged.
 
-use std::net::SocketAddr;
+use net::Source;
 
 use crate::{
     digest::{Account, Challenge},
@@ -214,8 +214,8 @@ impl Scenario for Requests {
 
     fn answered_again(&mut self, _: &mut Driver, _: Id, _: u16, _: &[u8]) {}
 
-    fn request(&mut self, driver: &mut Driver, flow: FlowId, from: SocketAddr, message: &[u8]) {
-        uas::refuse(driver, flow, from, message);
+    fn request(&mut self, driver: &mut Driver, from: &Source, message: &[u8]) {
+        uas::refuse(driver, from, message);
     }
 
     fn due(&mut self, _: &mut Driver, _: Id, _: Due) {}

@@ -1,10 +1,10 @@
 //! What the tools answer to requests, and the pieces of requests that all have.
 
-use std::net::SocketAddr;
+use net::Source;
 
 use crate::{
     driver::Driver,
-    io::{FlowId, Transport},
+    io::Transport,
     message::{self, Put},
 };
 
@@ -33,7 +33,7 @@ pub(crate) fn respond(request: &[u8], status: &[u8], tag: &[u8], out: &mut Vec<u
 }
 
 /// Answers a request that belongs to nothing here: OPTIONS and BYE with 200, others with 481.
-pub(crate) fn refuse(driver: &mut Driver, flow: FlowId, from: SocketAddr, message: &[u8]) {
+pub(crate) fn refuse(driver: &mut Driver, from: &Source, message: &[u8]) {
     let status: &[u8] = match message::method(message) {
         b"ACK" | b"" => return,
         b"OPTIONS" | b"BYE" => b"200 OK",
@@ -42,7 +42,7 @@ pub(crate) fn refuse(driver: &mut Driver, flow: FlowId, from: SocketAddr, messag
     let mut response = Vec::with_capacity(512);
     respond(message, status, b"none", &mut response);
     response.put(&[b"Content-Length: 0\r\n\r\n"]);
-    driver.io.send(flow, from, &response);
+    driver.io.reply(from, &response);
 }
 
 /// End of a Contact line behind its host and port.

@@ -58,8 +58,8 @@ pub(crate) struct BenchArgs {
     write: bool,
 }
 
-/// Set once the process is on its core with all the descriptors it may have.
-const PREPARED: &str = "SIPOLIS_BENCH_PREPARED";
+/// Set once the process is on its core.
+const PINNED: &str = "SIPOLIS_BENCH_PINNED";
 /// The driver's core.
 const SECOND_CORE: &str = "1";
 /// Work that the server does behind its answers belongs to the operations counted.
@@ -70,9 +70,9 @@ const TIMERS_END: Duration = Duration::from_secs(36);
 /// Runs the benchmark.
 #[must_use]
 pub(crate) fn run(args: &BenchArgs) -> ExitCode {
-    if env::var_os(PREPARED).is_none() {
-        let error = run_prepared();
-        eprintln!("error: sh, taskset (util-linux): {error}");
+    if env::var_os(PINNED).is_none() {
+        let error = run_pinned();
+        eprintln!("error: taskset, of the package util-linux: {error}");
         return ExitCode::FAILURE;
     }
     match compare(args).and_then(|report| publish(args, &report)) {
@@ -84,20 +84,17 @@ pub(crate) fn run(args: &BenchArgs) -> ExitCode {
     }
 }
 
-/// Starts this program again on the second core with the descriptors that it may have at most; the
-/// servers inherit those. Returns only if that fails.
-fn run_prepared() -> io::Error {
-    let own = match env::current_exe() {
-        Ok(own) => own,
-        Err(e) => return e,
-    };
-    let script = format!("ulimit -n $(ulimit -Hn); exec taskset -c {SECOND_CORE} \"$0\" \"$@\"");
-    Command::new("sh")
-        .args(["-c", &script])
-        .arg(own)
-        .args(env::args_os().skip(1))
-        .env(PREPARED, "1")
-        .exec()
+/// Starts this program again on the second core. Returns only if that fails.
+fn run_pinned() -> io::Error {
+    match env::current_exe() {
+        Ok(own) => Command::new("taskset")
+            .args(["-c", SECOND_CORE])
+            .arg(own)
+            .args(env::args_os().skip(1))
+            .env(PINNED, "1")
+            .exec(),
+        Err(e) => e,
+    }
 }
 
 fn compare(args: &BenchArgs) -> io::Result<Report> {

@@ -84,7 +84,10 @@ impl Installed {
             Kind::Sipolis => self.sipolis_command(&data, digest)?,
         };
         match kind {
-            Kind::Echo => command.arg("echo").args(self.listen("--listen", "://")),
+            Kind::Echo => {
+                let address = format!("127.0.0.1:{}", self.port);
+                command.args(["echo", "--listen", &address])
+            }
             Kind::Kamailio => command.args(self.listen("-l", ":")),
             Kind::Sipolis => command.args(self.listen("--listen", "://")),
         };
