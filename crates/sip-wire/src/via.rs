@@ -135,6 +135,13 @@ impl<'a> Via<'a> {
         scan::port(self.params.value("rport")?)
     }
 
+    /// The sent-by that a transaction is matched by, together with branch and method (RFC 3261 section 17.2.3): host as written,
+    /// to be compared in any case, and port.
+    #[must_use]
+    pub fn sent_by(&self) -> (&'a [u8], u16) {
+        (self.host, self.port_or_default())
+    }
+
     /// The port of sent-by, or the transport's default.
     #[must_use]
     pub fn port_or_default(&self) -> u16 {
@@ -164,6 +171,7 @@ mod tests {
         assert_eq!(via.transport, ViaTransport::Tcp);
         assert_eq!(via.host, b"spindle.example.com");
         assert_eq!(via.port, Some(5070));
+        assert_eq!(via.sent_by(), (&b"spindle.example.com"[..], 5070));
         assert_eq!(via.branch(), b"z9");
         assert!(via.wants_rport());
         assert_eq!(via.span.range(), 10..10 + text.len());
