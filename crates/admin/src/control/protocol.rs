@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 pub const SOCKET_NAME: &str = "control.sock";
 
 /// Subscribers in one request, and in one page of a list.
-pub const USERS_PER_REQUEST_MAX: usize = 2000;
+pub const USERS_PER_REQUEST_MAX: usize = 10_000;
 
 /// Bytes of one request's line; a full [`Request::UsersPut`] of long names fits.
-pub(crate) const REQUEST_BYTES_MAX: usize = 2 * 1024 * 1024;
+pub(crate) const REQUEST_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Bytes of one response's line: a page of bindings of a server with ten million.
 pub(crate) const RESPONSE_BYTES_MAX: usize = 256 * 1024 * 1024;

@@ -60,7 +60,13 @@ fn rates(before: &Status, now: &Status, elapsed: Duration) -> BTreeMap<String, f
 }
 
 /// Counters that go down, too.
-const GAUGES: [&str; 2] = ["server_transactions", "client_transactions"];
+const GAUGES: [&str; 5] = [
+    "answers_waiting",
+    "client_transactions",
+    "connections_open",
+    "held_bytes",
+    "server_transactions",
+];
 
 fn json(status: &Status, rates: &BTreeMap<String, f64>) -> Result {
     let mut value = serde_json::to_value(status).map_err(|e| Failure::new(e.to_string()))?;
