@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     /// Ends after the call; the exit status says whether it went well
     #[arg(long)]
     once: bool,
-    /// Port for UDP and TCP [default: 5060, or the next free one]
+    /// Port for UDP and TCP; 0: any free one [default: 5060, or the next free one]
     #[arg(long)]
     port: Option<u16>,
 }
@@ -183,8 +183,10 @@ fn reachable(port: u16) -> String {
 
 /// A port that is free for UDP and TCP.
 fn choose_port(wanted: Option<u16>) -> Result<u16> {
-    if let Some(port) = wanted {
-        return Ok(port);
+    match wanted {
+        Some(0) => return any_port(),
+        Some(port) => return Ok(port),
+        None => {}
     }
     let port = [5060, 5070, 5080, 5090]
         .into_iter()
@@ -196,6 +198,19 @@ fn choose_port(wanted: Option<u16>) -> Result<u16> {
         println!("Port 5060 is in use; this is port {port}.");
     }
     Ok(port)
+}
+
+/// One that the system has given for UDP, and that is free for TCP.
+fn any_port() -> Result<u16> {
+    for _ in 0..100 {
+        let port = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?
+            .local_addr()?
+            .port();
+        if is_free(port) {
+            return Ok(port);
+        }
+    }
+    Err(Failure::new("no free port was found"))
 }
 
 fn is_free(port: u16) -> bool {

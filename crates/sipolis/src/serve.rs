@@ -62,7 +62,8 @@ fn on_or_off(text: &str) -> std::result::Result<bool, String> {
 /// Runs it until it is told to end.
 pub(crate) fn run(arguments: Arguments) -> Result {
     let mut running = Setup::new(Source::new(arguments))?.start()?;
-    banner::print(&running)?;
+    // Whoever started it may not read what it says.
+    let _ = banner::print(&running);
     running.serve();
     running.stop()
 }

@@ -9,6 +9,7 @@ use crate::terminal::{Paint, counted};
 use admin::control::{Request, Response, USERS_PER_REQUEST_MAX, User, hex};
 use clap::Subcommand;
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// Adds, lists and removes users
@@ -153,8 +154,33 @@ fn set(server: &mut Server, address: &Address, given: Option<String>, replace: b
             "{}",
             paint.dim("No server runs here; it knows the user when it starts.")
         )?;
+    } else if let Some(primary) = other_primary(server, address)? {
+        writeln!(
+            out,
+            "{} this machine's addresses stand for {primary}: a phone that says {} is taken for {}@{primary}.",
+            paint.warn("But"),
+            address.aor,
+            address.user
+        )?;
     }
     Ok(())
+}
+
+/// The primary domain, when the user's domain is an address, which then stands for another.
+fn other_primary(server: &mut Server, address: &Address) -> Result<Option<String>> {
+    if address
+        .domain
+        .trim_matches(['[', ']'])
+        .parse::<IpAddr>()
+        .is_err()
+    {
+        return Ok(None);
+    }
+    let primary = match server.call(Request::Status)? {
+        Response::Status(status) => status.domains.into_iter().next(),
+        other => return Err(unexpected(other)),
+    };
+    Ok(primary.filter(|primary| *primary != address.domain))
 }
 
 /// The password: given, asked for, or made; the second value: whether it was made.

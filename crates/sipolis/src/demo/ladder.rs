@@ -38,19 +38,11 @@ impl Ladder {
     /// Starts the clock and prints the heads of the columns.
     pub(crate) fn begin(&self, title: &str, left: &str, right: &str) {
         *self.started.lock().expect("no holder panics") = Instant::now();
-        let middle = format!(
-            "{:^1$}",
-            "sipolis",
-            2 * WIDTH + 2 - left.len() - right.len()
-        );
-        let bold = |text: &str| self.paint.bold(text);
         let _ = writeln!(
             io::stdout(),
-            "\n{}\n\n            {}{}{}",
-            bold(title),
-            bold(left),
-            bold(&middle),
-            bold(right)
+            "\n{}\n\n{}",
+            self.paint.bold(title),
+            self.paint.bold(heads(left, right))
         );
     }
 
@@ -77,6 +69,14 @@ impl Ladder {
             _ => self.paint.cyan(text),
         }
     }
+}
+
+/// The names over their bars.
+fn heads(left: &str, right: &str) -> String {
+    let middle = "sipolis";
+    let before = WIDTH + 2 - left.len() - middle.len() / 2;
+    let after = WIDTH + 1 - middle.len() / 2 - right.len();
+    format!("{:12}{left}{:before$}{middle}{:after$}{right}", "", "", "")
 }
 
 /// `── REGISTER ──────────►`

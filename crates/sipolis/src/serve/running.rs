@@ -7,11 +7,11 @@ use crate::password;
 use admin::Dns;
 use admin::control::{self, Operations};
 use config::{Config, ListenTransport};
-use edge::{Busy, Log, Resolver};
+use edge::{Log, Resolver};
 use location::{Hooks, Location, Recovery, Subscribers, Wall, Writer, WriterThread};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use sip_core::{Digest, ResolveId, ResolveRequest, Shared};
+use sip_core::{Digest, Shared};
 use std::net::{Ipv6Addr, UdpSocket};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -94,7 +94,7 @@ impl Setup {
             },
         )?;
         let dns_warning = dns.warning().map(ToOwned::to_owned);
-        let resolver: Arc<dyn Resolver> = Arc::new(Names(dns));
+        let resolver: Arc<dyn Resolver> = Arc::new(dns);
         let server = bound.start(&shared, &core_settings, &resolver, &log)?;
         let host = Arc::new(Host {
             source,
@@ -175,20 +175,6 @@ impl Running {
     /// Subscribers.
     pub(crate) fn subscribers(&self) -> &Subscribers {
         &self.host.subscribers
-    }
-}
-
-/// The control plane's resolver, as the workers ask it.
-struct Names(Dns);
-
-impl Resolver for Names {
-    fn ask(
-        &self,
-        worker: u8,
-        id: ResolveId,
-        request: ResolveRequest,
-    ) -> std::result::Result<(), Busy> {
-        self.0.ask(worker, id, request).map_err(|_| Busy)
     }
 }
 
