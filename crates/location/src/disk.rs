@@ -67,7 +67,8 @@ pub struct FileDisk {
     dir: PathBuf,
     /// The file appended to last, kept open.
     appending: Option<(String, File)>,
-    snapshot: Option<JoinHandle<io::Result<u64>>>,
+    /// The thread that writes a snapshot, or why there is none.
+    snapshot: Option<io::Result<JoinHandle<io::Result<u64>>>>,
     snapshot_cancel: Arc<AtomicBool>,
     /// The lock ends with it.
     _lock: File,
@@ -197,18 +198,16 @@ impl Disk for FileDisk {
         let dir = self.dir.clone();
         let cancel = Arc::clone(&self.snapshot_cancel);
         let thread = std::thread::Builder::new().name("snapshot".into());
-        let failed = |error| std::thread::spawn(move || Err(error));
-        self.snapshot = Some(
-            thread
-                .spawn(move || snapshot::write(&dir, &job, &cancel))
-                .unwrap_or_else(failed),
-        );
+        self.snapshot = Some(thread.spawn(move || snapshot::write(&dir, &job, &cancel)));
     }
 
     fn snapshot_poll(&mut self) -> Option<io::Result<u64>> {
-        let thread = self.snapshot.take_if(|thread| thread.is_finished())?;
+        let is_over = |started: &mut io::Result<JoinHandle<_>>| {
+            started.as_ref().map_or(true, JoinHandle::is_finished)
+        };
         let panicked = |_| Err(io::Error::other("the snapshot's thread panicked"));
-        Some(thread.join().unwrap_or_else(panicked))
+        let started = self.snapshot.take_if(is_over)?;
+        Some(started.and_then(|thread| thread.join().unwrap_or_else(panicked)))
     }
 
     fn snapshot_read(
@@ -223,7 +222,7 @@ impl Drop for FileDisk {
     /// Gives up a snapshot that is being written: what it would replace is still there.
     fn drop(&mut self) {
         self.snapshot_cancel.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.snapshot.take() {
+        if let Some(Ok(thread)) = self.snapshot.take() {
             let _ = thread.join();
         }
     }

@@ -1,6 +1,6 @@
 //! The snapshot: a SQLite database that an operator can open with its shell.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,22 +51,22 @@ const FORMAT: u32 = 1;
 pub(crate) fn write(dir: &Path, job: &SnapshotJob, cancel: &AtomicBool) -> io::Result<u64> {
     let unfinished = dir.join(FILE_UNFINISHED);
     let written = write_unfinished(&unfinished, job, cancel);
-    if let Err(error) = written {
+    let replaced = written.and_then(|len| {
+        fs::rename(&unfinished, dir.join(FILE))?;
+        sync_dir(dir)?;
+        Ok(len)
+    });
+    if replaced.is_err() {
         // The room may be needed: most errors are a full disk.
         let _ = fs::remove_file(&unfinished);
-        return Err(error);
     }
-    let file = OpenOptions::new().write(true).open(&unfinished)?;
-    file.sync_all()?;
-    fs::rename(&unfinished, dir.join(FILE))?;
-    sync_dir(dir)?;
-    Ok(file.metadata()?.len())
+    replaced
 }
 
-fn write_unfinished(path: &Path, job: &SnapshotJob, cancel: &AtomicBool) -> io::Result<()> {
-    open_private(OpenOptions::new().write(true).truncate(true), path)?;
+fn write_unfinished(path: &Path, job: &SnapshotJob, cancel: &AtomicBool) -> io::Result<u64> {
+    let file = open_private(OpenOptions::new().write(true).truncate(true), path)?;
     let mut database = Connection::open(path).map_err(io::Error::other)?;
-    // It is flushed as a whole at the end, and thrown away when it does not get that far.
+    // It is flushed here, and thrown away when it does not get to the end.
     database
         .execute_batch(
             "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;",
@@ -79,13 +79,15 @@ fn write_unfinished(path: &Path, job: &SnapshotJob, cancel: &AtomicBool) -> io::
     write_about(&transaction, job).map_err(io::Error::other)?;
     {
         let mut insert = transaction.prepare(INSERT).map_err(io::Error::other)?;
-        write_bindings(&mut insert, job, cancel)?;
+        write_bindings(&mut insert, &file, job, cancel)?;
     }
     transaction.execute_batch(INDEX).map_err(io::Error::other)?;
     transaction.commit().map_err(io::Error::other)?;
     database
         .close()
-        .map_err(|(_, error)| io::Error::other(error))
+        .map_err(|(_, error)| io::Error::other(error))?;
+    file.sync_all()?;
+    Ok(file.metadata()?.len())
 }
 
 fn write_about(database: &Connection, job: &SnapshotJob) -> rusqlite::Result<()> {
@@ -99,6 +101,7 @@ fn write_about(database: &Connection, job: &SnapshotJob) -> rusqlite::Result<()>
 /// A shard at a time: copied under its lock, written without. An index at the end costs less than sorting a million keys first.
 fn write_bindings(
     insert: &mut Statement<'_>,
+    file: &File,
     job: &SnapshotJob,
     cancel: &AtomicBool,
 ) -> io::Result<()> {
@@ -126,6 +129,8 @@ fn write_bindings(
         // Phones come first: on a busy machine this takes no more than a third of a core.
         busy += started.elapsed();
         if busy >= BUSY_MAX {
+            // Bit by bit: the journal's flushes would wait for one large flush at the end.
+            file.sync_data()?;
             std::thread::sleep(2 * busy.min(10 * BUSY_MAX));
             busy = Duration::ZERO;
         }
