@@ -60,9 +60,13 @@ settings! {
         /// How long a nonce is good for; then the phone gets a new one with `stale=true`, and no one is asked for a password.
         nonce_lifetime_s: u32 = 300, Within(10, 86_400), unit "seconds",
             cost "a stolen response can be tried for longer", Hup;
+        /// Offer SHA-256 beside MD5 in challenges. Off: some phones that know only MD5 do not register at all when they see another
+        /// algorithm. Credentials with either are taken, and subscribers have hashes for both.
+        sha256: bool = false, Any, unit "switch",
+            cost "some 150 bytes in each challenge", Hup;
         /// Nonces whose use is remembered, so that a response can't be played again. Rounded up to a power of two.
         nonces_max: u32 = 1_048_576, Within(1024, 268_435_456), unit "nonces",
-            cost "8 bytes each", Restart;
+            cost "16 bytes each", Restart;
     }
 
     /// Forwarding of requests and responses (RFC 3261 section 16).

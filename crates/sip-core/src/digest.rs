@@ -24,7 +24,7 @@ pub use hash::ha1;
 /// Departures:
 /// - A request without `qop` (RFC 2069) is accepted, although RFC 8760 section 2.3 wants it refused: old phones have no
 ///   other. Its nonce is good for that one request.
-/// - The `uri` need not equal the Request-URI (RFC 7616 section 3.4.6): user and host must, scheme, port, parameters and
+/// - The `uri` need not equal the Request-URI (RFC 7616 section 3.4.6): user and host must, unless it names no user; scheme, port, parameters and
 ///   headers may differ, because phones leave them out (`sip:example.com` for `sip:example.com;transport=tcp`).
 /// - The very same REGISTER may come again while its nonce is younger than 32 s (64*T1, Timer J): its 200 may have been
 ///   lost, and it is served without a transaction. Other requests are absorbed by their transaction, and a repeated count is
@@ -33,6 +33,19 @@ pub use hash::ha1;
 pub struct Digest {
     nonces: Nonces,
     counts: Counts,
+}
+
+/// What to ask for.
+#[derive(Clone, Copy, Debug)]
+pub struct Challenge<'a> {
+    /// WWW-Authenticate or Proxy-Authenticate.
+    pub header: Name,
+    /// Without quote and backslash.
+    pub realm: &'a str,
+    /// The credentials were right, only the nonce was not: the phone need not ask for a password.
+    pub stale: bool,
+    /// SHA-256 beside MD5. Phones that know MD5 alone may give up when they see another (baresip 1.0 does).
+    pub sha256: bool,
 }
 
 /// What credentials are worth.
@@ -63,33 +76,34 @@ impl Digest {
         }
     }
 
-    /// Appends the challenge's header lines (WWW-Authenticate or Proxy-Authenticate, one per algorithm, MD5 first: old phones read only the first).
-    /// `unique` makes nonces of the same millisecond differ. `realm` has no quote and no backslash.
-    pub fn challenge(
-        &self,
-        now: Wall,
-        unique: u64,
-        header: Name,
-        realm: &str,
-        stale: bool,
-        out: &mut Vec<u8>,
-    ) {
+    /// Appends the challenge's header lines, one per algorithm, MD5 first: old phones read only the first. `unique` makes
+    /// nonces of the same millisecond differ.
+    pub fn challenge(&self, now: Wall, unique: u64, challenge: &Challenge<'_>, out: &mut Vec<u8>) {
         let nonce = self.nonces.issue(now, unique);
-        let name: &[u8] = match header {
+        let name: &[u8] = match challenge.header {
             Name::ProxyAuthenticate | Name::ProxyAuthorization => b"Proxy-Authenticate",
             _ => b"WWW-Authenticate",
         };
-        for algorithm in [Algorithm::Md5, Algorithm::Sha256] {
+        let algorithms: &[_] = if challenge.sha256 {
+            &[Algorithm::Md5, Algorithm::Sha256]
+        } else {
+            &[Algorithm::Md5]
+        };
+        for &algorithm in algorithms {
             for part in [
                 name,
                 b": Digest realm=\"",
-                realm.as_bytes(),
+                challenge.realm.as_bytes(),
                 b"\", nonce=\"",
                 &nonce,
                 b"\", algorithm=",
                 algorithm.text(),
                 b", qop=\"auth\"",
-                if stale { b", stale=true" } else { b"" },
+                if challenge.stale {
+                    b", stale=true"
+                } else {
+                    b""
+                },
                 b"\r\n",
             ] {
                 out.extend_from_slice(part);
@@ -206,7 +220,8 @@ fn count_of(nc: &[u8]) -> Option<u32> {
     Some(count.saturating_add(1).min(COUNT_MAX))
 }
 
-/// Whether the `uri` of the credentials leads where the Request-URI does: the same user at the same host.
+/// Whether the `uri` of the credentials leads where the Request-URI does: the same user at the same host, or to no user at all
+/// (SIPp names only the server's address).
 fn uri_fits(uri: &[u8], request: &Message<'_>) -> bool {
     let (request_uri, _) = request.request_uri();
     if uri == request_uri {
@@ -215,7 +230,9 @@ fn uri_fits(uri: &[u8], request: &Message<'_>) -> bool {
     let (Ok(uri), Ok(request_uri)) = (Uri::parse(uri), Uri::parse(request_uri)) else {
         return false;
     };
-    if uri.user == request_uri.user && uri.host.eq_ignore_ascii_case(request_uri.host) {
+    if uri.user.is_none()
+        || uri.user == request_uri.user && uri.host.eq_ignore_ascii_case(request_uri.host)
+    {
         return true;
     }
     let (mut a, mut b) = (Vec::new(), Vec::new());

@@ -19,7 +19,7 @@ mod token;
 mod transaction;
 
 pub use crate::core::{Core, Shared};
-pub use digest::{Digest, Verdict, ha1};
+pub use digest::{Challenge, Digest, Verdict, ha1};
 pub use resolve::{Answer, Plan, Query, ResolveRequest, Step, Target};
 pub use settings::{Domains, Settings, Timers};
 pub use sink::{Counters, Destination, Event, Origin, ResolveId, Sink};

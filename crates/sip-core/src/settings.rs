@@ -33,6 +33,8 @@ pub struct Settings {
     pub udp_bytes_max: usize,
     /// Seconds that a nonce is good for.
     pub nonce_lifetime_s: u32,
+    /// Challenge with SHA-256 beside MD5. Answers with either are taken.
+    pub digest_sha256: bool,
     /// Text of the Server header; empty: none.
     pub server: String,
     /// Domains are also those of the subscribers.
@@ -57,6 +59,7 @@ impl Default for Settings {
             limits: Limits::default(),
             udp_bytes_max: 1300,
             nonce_lifetime_s: 300,
+            digest_sha256: false,
             server: String::from("sipolis"),
             subscriber_domains: true,
         }

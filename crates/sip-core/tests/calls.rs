@@ -873,3 +873,23 @@ fn a_loose_route_beyond_us_is_followed() {
         ["<sip:203.0.113.7:5070;lr=on>,<sip:203.0.113.8;lr>"]
     );
 }
+
+#[test]
+fn a_binding_with_a_path_is_reached_through_it() {
+    let mut bench = Bench::open();
+    let path = "\"Edge, east\" <sip:a,b@203.0.113.7:5070;lr>, <sip:203.0.113.8;lr>";
+    let edge = "203.0.113.7:5070";
+    bench.udp(
+        edge,
+        &format!(
+            "REGISTER sip:example.com SIP/2.0\nVia: SIP/2.0/UDP {edge};branch=z9hG4bKp\nMax-Forwards: 70\nFrom: <sip:bob@example.com>;tag=r\nTo: <sip:bob@example.com>\n\
+             Call-ID: r\nCSeq: 1 REGISTER\nSupported: path\nPath: {path}\nContact: <sip:bob@10.0.0.2>\nContent-Length: 0\n\n"
+        ),
+    );
+    bench.commit();
+    bench.expect(edge, "SIP/2.0 200");
+    bench.udp(ALICE, &invite(""));
+    bench.expect(ALICE, "SIP/2.0 100");
+    let got = bench.expect(edge, "INVITE sip:bob@10.0.0.2 SIP/2.0");
+    assert_eq!(got.header("Route"), Some(path));
+}

@@ -28,7 +28,7 @@ pub use error::ParseError;
 pub use frame::{Frame, Framer};
 pub use index::{Framing, Index};
 pub use limits::Limits;
-pub use list::{Value, Values};
+pub use list::{Value, Values, first_value};
 pub use message::{CSeq, Header, Headers, Message, StartLine};
 pub use method::Method;
 pub use name::Name;

@@ -64,6 +64,13 @@ impl<'a> Iterator for Values<'a> {
     }
 }
 
+/// The first of comma-separated values, as they stand in one header field; empty when there is none.
+#[must_use]
+pub fn first_value(text: &[u8]) -> &[u8] {
+    let start = skip_empty(text, 0);
+    scan::trim(&text[start..value_end(text, start)])
+}
+
 /// How many values a field has.
 pub(crate) fn count(value: &[u8]) -> usize {
     let mut count = 0;

@@ -1,6 +1,7 @@
 use super::Core;
 use super::request::Request;
 use super::route::Routed;
+use crate::digest::Challenge;
 use crate::ours::{Host, Meaning};
 use crate::{Event, Now, Sink, Verdict};
 use sip_wire::{Name, Uri};
@@ -123,9 +124,15 @@ impl Core {
         let unique = self.random.draw();
         let mut lines = std::mem::take(&mut self.lines);
         lines.clear();
+        let challenge = Challenge {
+            header,
+            realm,
+            stale,
+            sha256: self.settings.digest_sha256,
+        };
         self.shared
             .digest
-            .challenge(now.wall, unique, header, realm, stale, &mut lines);
+            .challenge(now.wall, unique, &challenge, &mut lines);
         self.answer(request, code, "", &lines, sink);
         self.lines = lines;
     }

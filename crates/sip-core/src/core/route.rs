@@ -285,12 +285,8 @@ fn target_of(binding: &BindingParts<'_>, sink: &mut impl Sink) -> Option<Target>
         path: binding.path.into(),
         ..Target::new(Hop::Direct(Destination::Flow(flow)))
     };
-    if let Some(first) = binding
-        .path
-        .split(|&c| c == b',')
-        .next()
-        .filter(|first| !first.is_empty())
-    {
+    if !binding.path.is_empty() {
+        let first = sip_wire::first_value(binding.path);
         let uri = NameAddr::parse(first).ok()?.uri().ok()?;
         target.hop = hop_to(&uri).ok()?;
     } else if flow.transport.is_reliable() && !sink.is_open(&flow) {

@@ -39,6 +39,7 @@ pub(super) fn core(config: &Config, domains: Domains) -> Settings {
         limits: limits(config),
         udp_bytes_max: size(proxy.udp_bytes_max),
         nonce_lifetime_s: digest.nonce_lifetime_s,
+        digest_sha256: digest.sha256,
         server: proxy.server_header.clone(),
         subscriber_domains: true,
     }
