@@ -307,6 +307,18 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_between_records_are_passed_over(garbage: Vec<u8>) {
+            let (record, _) = three_records();
+            let bytes = [&garbage[..], &record, &garbage, &record, &garbage].concat();
+            let (seen, decoded) = decode(&bytes);
+            proptest::prop_assert_eq!(seen.len(), 6);
+            proptest::prop_assert_eq!(decoded.end, bytes.len() - garbage.len());
+            proptest::prop_assert_eq!(decoded.damage.len(), if garbage.is_empty() { 0 } else { 2 });
+        }
+    }
+
     #[test]
     fn a_wrong_byte_anywhere_loses_only_the_record_it_is_in() {
         let (bytes, ends) = three_records();
