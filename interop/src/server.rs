@@ -1,7 +1,7 @@
 use crate::phone::{Phone, Transport};
 use crate::{Case, Peer, within};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -23,17 +23,15 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts one with these users and waits until it answers. `config` is the rest of its TOML file.
+    /// Starts one with these users and waits until it answers. `config` is the rest of its TOML file; a `listen` in it
+    /// is on top of the case's own address.
     ///
     /// # Panics
     /// When it does not answer in time.
     #[must_use]
     pub fn start(case: &Case, users: &[&str], config: &str) -> Self {
         let data = case.path("data");
-        let file = case.write(
-            "sipolis.toml",
-            &format!("{}{config}", Self::head(case, &data)),
-        );
+        let file = case.write("sipolis.toml", &Self::config(case, &data, config));
         let mut server = Self {
             peer: None,
             address: case.address(1),
@@ -136,10 +134,14 @@ impl Server {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    fn head(case: &Case, data: &std::path::Path) -> String {
+    fn config(case: &Case, data: &Path, config: &str) -> String {
         let address = case.address(1);
+        let (more, rest) = match config.strip_prefix("listen = [") {
+            Some(config) => config.split_once("]\n").expect("a line of the list"),
+            None => ("", config),
+        };
         format!(
-            "listen = [\"udp://{address}\", \"tcp://{address}\"]\ndata = \"{}\"\ndomains = [\"{DOMAIN}\"]\n",
+            "listen = [\"udp://{address}\", \"tcp://{address}\", {more}]\ndata = \"{}\"\ndomains = [\"{DOMAIN}\"]\n{rest}",
             data.display()
         )
     }

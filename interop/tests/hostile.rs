@@ -290,3 +290,31 @@ fn a_thousand_connections_that_say_nothing_are_all_closed() {
     });
     city.is_unharmed("a crowd that is gone");
 }
+
+#[test]
+fn a_flood_of_malformed_messages_is_logged_at_a_limited_rate() {
+    let mut city = City::new("flood");
+    let address = city.server.address;
+    let mut phone = Phone::udp(city.case.address(5));
+    let before = city.server.peer().said().lines().count();
+    let start = std::time::Instant::now();
+    let bad = phone
+        .options(address)
+        .replace("CSeq: 1 OPTIONS", "CSeq: one OPTIONS");
+    for _ in 0..50 {
+        for _ in 0..40 {
+            phone.send(&bad, address);
+        }
+        assert_eq!(phone.receive("400").status(), 400);
+        while phone.receive_for(1).is_some() {}
+    }
+    city.is_unharmed("a flood");
+    let lines = city.server.peer().said().lines().count() - before;
+    // Ten a second of one kind, one more for how many there were, and the second that has begun.
+    let bound = 12 * (start.elapsed().as_secs() as usize + 2);
+    assert!(
+        (1..=bound).contains(&lines),
+        "{lines} lines in {:?}",
+        start.elapsed()
+    );
+}

@@ -196,3 +196,64 @@ fn a_phone_that_lost_its_connection_is_reached_over_the_new_one() {
     invite(&city, &mut alice);
     new.receive_start("INVITE ");
 }
+
+#[test]
+fn a_call_goes_from_ipv6_to_ipv4() {
+    let case = Case::new("ipv6");
+    let v6 = std::net::SocketAddr::new(std::net::Ipv6Addr::LOCALHOST.into(), 23960);
+    let server = Server::start(
+        &case,
+        &["alice", "bob"],
+        &format!("listen = [\"udp://{v6}\", \"tcp://{v6}\"]\n"),
+    );
+    let city = City { case, server };
+    let mut bob = city.phone(Transport::Udp, 3, "bob");
+    let mut alice = Phone::tcp(v6);
+    assert_eq!(
+        alice.register_with_digest("alice", "reg6", 1, v6).status(),
+        200
+    );
+    invite(&city, &mut alice);
+    let at_bob = bob.receive_start("INVITE ");
+    let routes: Vec<String> = at_bob.headers("Record-Route").collect();
+    let routes = routes.join(", ");
+    assert!(
+        routes.contains("[::1]") && routes.contains(&city.case.host(1).to_string()),
+        "two sides: {routes}"
+    );
+    answer(&bob, &city, &at_bob, "200 OK", "bob");
+    alice.receive_start("SIP/2.0 200");
+}
+
+#[test]
+fn a_user_added_while_the_server_runs_can_register_at_once() {
+    let city = City::new("add", "");
+    let mut phone = Phone::udp(city.case.address(2));
+    let before = phone.register_with_digest("carol", "reg2", 1, city.server.address);
+    assert_eq!(before.status(), 401, "{}", before.text);
+    city.server.import(&city.case, &["carol"]);
+    let after = phone.register_with_digest("carol", "reg2", 3, city.server.address);
+    assert_eq!(after.status(), 200, "{}", after.text);
+}
+
+#[test]
+fn no_password_is_in_the_data_or_in_the_log() {
+    let mut city = City::new("secret", "");
+    drop(city.phone(Transport::Udp, 2, "alice"));
+    city.server.peer().terminate();
+    city.server.peer().ends(20);
+    let mut files = vec![city.case.path("server.log")];
+    let data = std::fs::read_dir(&city.server.data).expect("the data folder");
+    files.extend(
+        data.filter_map(|file| Some(file.ok()?.path()))
+            .filter(|path| path.is_file()),
+    );
+    assert!(files.len() > 2, "{files:?}");
+    for file in files {
+        let bytes = std::fs::read(&file).expect("a file");
+        let found = bytes
+            .windows(interop::PASSWORD.len())
+            .any(|part| part == interop::PASSWORD.as_bytes());
+        assert!(!found, "{}", file.display());
+    }
+}

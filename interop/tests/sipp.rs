@@ -1,7 +1,7 @@
 //! SIPp's calls through the server.
 
 use interop::Transport::{Tcp, Udp};
-use interop::{Case, Server, Sipp, Transport};
+use interop::{Case, Server, Sipp};
 
 /// A call of an authenticated caller that is answered, and ends by the caller's BYE.
 const CALL: &str =
@@ -31,22 +31,25 @@ fn built_in_uac_calls_built_in_uas() {
     }
 }
 
-/// Plays one call scenario with every pair of transports.
+/// Plays one call scenario with every pair of transports, on one worker and on two.
 fn check(name: &str, caller: &str, callee: &str) {
-    for (from, to) in [(Udp, Udp), (Tcp, Tcp), (Tcp, Udp), (Udp, Tcp)] {
-        check_over(name, from, to, caller, callee);
+    for (workers, pairs) in [
+        (1, [(Udp, Tcp), (Tcp, Udp)]),
+        (2, [(Udp, Udp), (Tcp, Tcp)]),
+        (2, [(Tcp, Udp), (Udp, Tcp)]),
+    ] {
+        for (from, to) in pairs {
+            let case = Case::new(name);
+            let _server =
+                Server::start(&case, &["alice", "bob"], &format!("workers = {workers}\n"));
+            let bob = Sipp::new(&case, 2, to, "bob");
+            let bob = bob.answers(callee);
+            Sipp::new(&case, 3, from, "alice")
+                .calls("bob", 20)
+                .plays(caller);
+            bob.ends();
+        }
     }
-}
-
-fn check_over(name: &str, from: Transport, to: Transport, caller: &str, callee: &str) {
-    let case = Case::new(name);
-    let _server = Server::start(&case, &["alice", "bob"], "workers = 2\n");
-    let bob = Sipp::new(&case, 2, to, "bob");
-    let bob = bob.answers(callee);
-    Sipp::new(&case, 3, from, "alice")
-        .calls("bob", 20)
-        .plays(caller);
-    bob.ends();
 }
 
 #[test]
