@@ -50,7 +50,7 @@ pub(crate) fn crash() -> Run {
 
 /// Tests against real and hostile peers; the arguments choose among them.
 pub(crate) fn interop(args: &[String]) -> Run {
-    Run::new("cargo test --package interop --").args(args)
+    Run::new("cargo test --no-fail-fast --package interop --").args(args)
 }
 
 /// The simulation: 200 seeds, or as the arguments say.
@@ -68,7 +68,7 @@ fn lints() -> Run {
 }
 
 fn unit() -> Run {
-    Run::new("cargo test --workspace --exclude interop")
+    Run::new("cargo test --no-fail-fast --workspace --exclude interop")
 }
 
 fn format() -> Result<(), String> {
