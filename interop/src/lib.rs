@@ -8,6 +8,7 @@ mod baresip;
 mod case;
 mod peer;
 mod phone;
+mod scenario;
 mod server;
 mod sipp;
 
