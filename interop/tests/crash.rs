@@ -46,7 +46,7 @@ fn storm(
     acknowledged
 }
 
-/// Every acknowledged contact is still bound.
+/// Every acknowledged contact is still bound, says the server to phones and to its operator.
 fn all_are_there(case: &Case, server: &Server, acknowledged: &Acknowledged) {
     let mut phone = Phone::udp(std::net::SocketAddr::new(case.host(9), 0));
     for (user, contact) in acknowledged {
@@ -55,6 +55,13 @@ fn all_are_there(case: &Case, server: &Server, acknowledged: &Acknowledged) {
         assert!(
             there,
             "{user}: {contact} was acknowledged, and is not in {bound:?}"
+        );
+    }
+    let listed = server.cli(&["bindings", "--json"]);
+    for contact in acknowledged.values() {
+        assert!(
+            listed.contains(contact.as_str()),
+            "{contact} is not in sipolis bindings --json:\n{listed}"
         );
     }
 }
