@@ -102,3 +102,15 @@ fn a_wrong_password_binds_nothing() {
         Vec::<String>::new()
     );
 }
+
+#[test]
+fn the_way_to_a_user_is_traced_by_max_forwards() {
+    let case = Case::new("sipsak-trace");
+    let _server = Server::start(&case, &["alice"], "");
+    let (_, said) = sipsak(&case, &["-T", "-s", &format!("sip:nobody@{DOMAIN}")]);
+    let (hop, end) = (said.find("483 "), said.find("404 "));
+    assert!(
+        hop.is_some() && hop < end,
+        "483 by the server at Max-Forwards 0, then 404: {said}"
+    );
+}
