@@ -182,7 +182,8 @@ impl Server {
         &self.listeners
     }
 
-    /// Waits until all workers have ended, which they do after [`Post::shut_down`].
+    /// Waits until all workers have ended, which they do after [`Post::shut_down`], or when one of them has failed: messages for the
+    /// transactions of that one would be lost, so that a new start serves the phones better.
     ///
     /// # Errors
     /// A worker has failed, by its poller or by a panic.
@@ -258,7 +259,10 @@ impl Bound {
                 Worker::new(net, Hub::new(core, state, now), clock, options.shutdown_ms);
             let thread = std::thread::Builder::new()
                 .name(format!("worker-{worker}"))
-                .spawn(move || worker_loop.run());
+                .spawn({
+                    let others = post.clone();
+                    move || run_or_end_all(worker_loop, &others)
+                });
             match thread {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
@@ -273,6 +277,19 @@ impl Bound {
             threads,
         })
     }
+}
+
+/// Runs a worker. When it fails, by an error or by a panic, the others are ended in order.
+fn run_or_end_all(worker: Worker, others: &Post) -> io::Result<()> {
+    struct EndAll<'a>(&'a Post);
+    impl Drop for EndAll<'_> {
+        fn drop(&mut self) {
+            self.0.shut_down();
+        }
+    }
+    // Ended in order, this one was told to, and so were all.
+    let _guard = EndAll(others);
+    worker.run()
 }
 
 enum Opened {

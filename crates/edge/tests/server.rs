@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{LONG, Phone, Rig, listen, ok_to};
+use common::{LONG, PANIC, Phone, Rig, listen, ok_to};
 use edge::{Listen, Mail, Options, Server};
 use location::{Flow, Transport};
 use sip_core::{ResolveId, Settings, Target};
@@ -245,6 +245,16 @@ fn new_settings_reach_every_worker() {
         let answer = phone.receive();
         assert!(answer.contains("Min-Expires: 7000"), "{answer}");
     }
+}
+
+#[test]
+fn a_worker_that_fails_ends_the_server_with_an_error() {
+    let mut rig = Rig::new(2);
+    let mut caller = rig.udp_phone();
+    let to = format!("sip:x@{PANIC}");
+    caller.send(&caller.request("MESSAGE", &to, &to, 1, ""));
+    let server = rig.server.take().expect("running");
+    assert!(server.join().is_err());
 }
 
 #[test]

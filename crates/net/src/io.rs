@@ -179,7 +179,7 @@ impl Io {
         if self.table.len() >= self.options.connections_max {
             return Err(io::Error::other("too many connections"));
         }
-        let stream = tcp::connect(peer, source)?;
+        let stream = tcp::connect(peer, source, self.options.unacknowledged_ms)?;
         let local = stream.local_addr()?;
         let mut flags = Flags::CONNECTING;
         flags.set(Flags::WRITABLE);

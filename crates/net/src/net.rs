@@ -149,7 +149,8 @@ impl Net {
         }
     }
 
-    /// Does what there is to do, except for writing. `now_ms`: milliseconds since an epoch of the caller's choice; never going back.
+    /// Does what there is to do, except for writing. `now_ms`: milliseconds since an epoch of the caller's choice, such as the
+    /// program's start; it does not go back, and what is beyond 13 years is not told apart from what is before.
     pub fn turn(&mut self, now_ms: u64, handler: &mut impl Handler) {
         self.io.now_ms = now_ms.max(self.io.now_ms);
         self.do_ready(handler);

@@ -12,6 +12,9 @@ use std::time::Duration;
 /// Longer than anything here takes; a test that reaches it has failed.
 pub const LONG: Duration = Duration::from_secs(10);
 
+/// A host at whose name the resolver panics, in the worker.
+pub const PANIC: &str = "panic.example.net";
+
 pub struct Rig {
     pub server: Option<Server>,
     pub post: Post,
@@ -31,6 +34,7 @@ pub struct Asked {
 
 impl Resolver for Asked {
     fn ask(&self, worker: u8, id: ResolveId, request: ResolveRequest) -> Result<(), Busy> {
+        assert_ne!(request.host, PANIC, "as the test wants");
         if self.busy {
             return Err(Busy);
         }
