@@ -8,7 +8,7 @@ mod running;
 mod settings;
 mod source;
 
-pub(crate) use running::{Running, Setup};
+pub(crate) use running::{Running, Setup, without_missing_ipv6};
 pub(crate) use source::Source;
 
 use crate::failure::Result;

@@ -105,9 +105,38 @@ fn a_port_in_use_is_named_with_the_option_to_choose_another() {
         said.contains(&listen) && said.contains("--listen"),
         "{said}"
     );
-    let said = run(data.path(), "check", &["--json", "--config", "/dev/null"]).out;
-    let report: serde_json::Value = serde_json::from_str(&said).unwrap();
-    assert!(report["findings"].as_array().unwrap().len() > 3, "{said}");
+}
+
+#[test]
+fn check_names_what_keeps_the_server_from_starting_and_fails_only_then() {
+    let data = tempfile::tempdir().unwrap();
+    let file = data.path().join("sipolis.toml");
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    for (text, starts, expected) in [
+        ("listen = [\"udp://127.0.0.1:0\"]", true, "is free"),
+        ("[proxy]\ntimer_c = 5", false, "sipolis.toml:2: unknown key"),
+        (
+            &format!("listen = [\"udp://{address}\"]"),
+            false,
+            "--listen udp://127.0.0.1:",
+        ),
+    ] {
+        fs::write(&file, text).unwrap();
+        let arguments = ["--json", "--config", file.to_str().unwrap()];
+        let done = run(data.path(), "check", &arguments);
+        assert_eq!(done.ok, starts, "{done:?}");
+        let report: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+        assert_eq!(report["starts"], starts);
+        assert!(done.out.contains(expected), "{done:?}");
+    }
+}
+
+#[test]
+fn check_prints_the_reference_page() {
+    let data = tempfile::tempdir().unwrap();
+    let page = sipolis(data.path(), "check", &["--reference"]);
+    assert!(page.contains("registrar.expires_min_s"), "{page}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::place::{Place, read_config};
 use crate::failure::{Failure, Result};
+use crate::serve;
 use crate::terminal::Paint;
 use admin::control::Client;
 use config::{Config, Listen, ListenTransport};
@@ -37,12 +38,30 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
         return Ok(());
     }
     let mut findings = Vec::new();
-    let config = match read_config(arguments.place.config.as_deref()) {
+    let mut config = configuration(arguments, &mut findings);
+    serve::without_missing_ipv6(&mut config);
+    if !data(arguments, &config, &mut findings) {
+        findings.extend(config.server.listen.iter().map(listener));
+    }
+    if !config.server.auth {
+        let text = String::from("off: everyone can register as anyone and call anywhere");
+        findings.push(Finding {
+            cure: String::from("set auth = \"on\""),
+            ..Finding::new("digest", Level::Warn, text)
+        });
+    }
+    findings.extend(limits::probe(&Wanted::default()).into_iter().map(machine));
+    report(&findings, arguments.json)
+}
+
+/// Reads the configuration; the defaults when it is wrong, so that the machine is looked at all the same.
+fn configuration(arguments: &Arguments, findings: &mut Vec<Finding>) -> Config {
+    let file = arguments.place.config.as_deref();
+    match read_config(file) {
         Ok(config) => {
-            let name = arguments.place.config.as_ref();
-            let text = name.map_or_else(
+            let text = file.map_or_else(
                 || String::from("no file: all defaults"),
-                |n| format!("{} is right", n.display()),
+                |file| format!("{} is right", file.display()),
             );
             findings.push(Finding::good("configuration", text));
             config
@@ -51,27 +70,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
             findings.push(Finding::bad("configuration", failure.to_string()));
             Config::default()
         }
-    };
-    let data = arguments
-        .place
-        .data
-        .clone()
-        .unwrap_or_else(|| config.server.data.clone());
-    let runs = matches!(Client::connect(&data), Ok(Some(_)));
+    }
+}
+
+/// Looks at the data directory; whether a server runs on it.
+fn data(arguments: &Arguments, config: &Config, findings: &mut Vec<Finding>) -> bool {
+    let given = arguments.place.data.as_ref();
+    let data = given.unwrap_or(&config.server.data);
+    let runs = matches!(Client::connect(data), Ok(Some(_)));
+    let name = data.display();
     findings.push(match (runs, data.exists()) {
-        (true, _) => Finding::good("data", format!("a server runs on {}", data.display())),
-        (false, true) => Finding::good("data", format!("{}; no server runs on it", data.display())),
-        (false, false) => Finding::good("data", format!("{} will be made", data.display())),
+        (true, _) => Finding::good("data", format!("a server runs on {name}")),
+        (false, true) => Finding::good("data", format!("{name}; no server runs on it")),
+        (false, false) => Finding::good("data", format!("{name} will be made")),
     });
-    if !runs {
-        findings.extend(config.server.listen.iter().map(listener));
-    }
-    if !config.server.auth {
-        let text = String::from("off: everyone can register as anyone and call anywhere");
-        findings.push(Finding::warn("digest", text, "set auth = \"on\""));
-    }
-    findings.extend(limits::probe(&Wanted::default()).into_iter().map(machine));
-    report(&findings, arguments.json)
+    runs
 }
 
 /// What was found about one thing.
@@ -79,6 +92,8 @@ struct Finding {
     what: String,
     level: Level,
     text: String,
+    /// What that means; empty: it says so itself.
+    effect: String,
     /// What to do about it; empty: nothing.
     cure: String,
 }
@@ -91,22 +106,20 @@ enum Level {
 }
 
 impl Finding {
-    fn good(what: &str, text: String) -> Self {
-        Self::new(what, Level::Good, text, "")
-    }
-    fn warn(what: &str, text: String, cure: &str) -> Self {
-        Self::new(what, Level::Warn, text, cure)
-    }
-    fn bad(what: &str, text: String) -> Self {
-        Self::new(what, Level::Bad, text, "")
-    }
-    fn new(what: &str, level: Level, text: String, cure: &str) -> Self {
+    fn new(what: &str, level: Level, text: String) -> Self {
         Self {
             what: what.to_owned(),
             level,
             text,
-            cure: cure.to_owned(),
+            effect: String::new(),
+            cure: String::new(),
         }
+    }
+    fn good(what: &str, text: String) -> Self {
+        Self::new(what, Level::Good, text)
+    }
+    fn bad(what: &str, text: String) -> Self {
+        Self::new(what, Level::Bad, text)
     }
 }
 
@@ -119,20 +132,18 @@ fn listener(listen: &Listen) -> Finding {
     };
     match bound {
         Ok(()) => Finding::good("listen", format!("{listen} is free")),
-        Err(error) => Finding::new(
-            "listen",
-            Level::Bad,
-            format!("{listen}: {error}"),
-            &format!(
+        Err(error) => Finding {
+            cure: format!(
                 "stop what uses it (`ss -lntup` shows it), or listen elsewhere: --listen {}",
                 elsewhere(listen)
             ),
-        ),
+            ..Finding::bad("listen", format!("{listen}: {error}"))
+        },
     }
 }
 
 /// A place to try instead.
-pub(crate) fn elsewhere(listen: &Listen) -> Listen {
+fn elsewhere(listen: &Listen) -> Listen {
     let mut other = *listen;
     other
         .address
@@ -141,17 +152,15 @@ pub(crate) fn elsewhere(listen: &Listen) -> Listen {
 }
 
 fn machine(limit: Limit) -> Finding {
-    let level = if limit.enough {
-        Level::Good
-    } else {
-        Level::Warn
-    };
-    let text = match limit.enough {
-        true => limit.value,
-        false => format!("{}, better {}: {}", limit.value, limit.wanted, limit.effect),
-    };
-    let cure = if limit.enough { "" } else { &limit.command };
-    Finding::new(limit.name, level, text, cure)
+    if limit.enough {
+        return Finding::good(limit.name, limit.value);
+    }
+    let text = format!("{}, better {}", limit.value, limit.wanted);
+    Finding {
+        effect: limit.effect,
+        cure: limit.command,
+        ..Finding::new(limit.name, Level::Warn, text)
+    }
 }
 
 fn report(findings: &[Finding], json: bool) -> Result {
@@ -167,7 +176,7 @@ fn report(findings: &[Finding], json: bool) -> Result {
                     Level::Warn => "warning",
                     Level::Bad => "error",
                 };
-                serde_json::json!({"what": f.what, "level": level, "text": f.text, "cure": f.cure})
+                serde_json::json!({"what": f.what, "level": level, "text": f.text, "effect": f.effect, "cure": f.cure})
             })
             .collect();
         writeln!(
@@ -188,6 +197,9 @@ fn report(findings: &[Finding], json: bool) -> Result {
                 paint.bold(&finding.what),
                 finding.text
             )?;
+            if !finding.effect.is_empty() {
+                writeln!(out, "         {}", finding.effect)?;
+            }
             if !finding.cure.is_empty() {
                 writeln!(out, "         {}", paint.dim(&finding.cure))?;
             }

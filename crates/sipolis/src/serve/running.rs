@@ -187,7 +187,7 @@ fn hooks(post: &edge::Post, log: &Log) -> Hooks {
 }
 
 /// On a machine without IPv6, listening on all of its addresses is listening on those of IPv4.
-fn without_missing_ipv6(config: &mut Config) {
+pub(crate) fn without_missing_ipv6(config: &mut Config) {
     let listen = &mut config.server.listen;
     if UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_ok() {
         return;
