@@ -1,7 +1,7 @@
 use crate::terminal::Paint;
 use std::io::{self, Write};
 use std::sync::Mutex;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Columns between two bars.
 const WIDTH: usize = 31;
@@ -9,9 +9,17 @@ const WIDTH: usize = 31;
 /// A ladder diagram that grows as messages pass: `alice | sipolis | bob`.
 pub(crate) struct Ladder {
     paint: Paint,
-    /// Since when times count; set by [`Ladder::begin`].
-    started: Mutex<Instant>,
+    times: Mutex<Times>,
 }
+
+/// When times count from, and when the last message was.
+struct Times {
+    started: Instant,
+    last: Instant,
+}
+
+/// After such a pause something new begins.
+const PAUSE: Duration = Duration::from_secs(3);
 
 /// Whose message it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,13 +39,13 @@ impl Ladder {
     pub(crate) fn new(paint: Paint) -> Self {
         Self {
             paint,
-            started: Mutex::new(Instant::now()),
+            times: Mutex::new(Times::begin()),
         }
     }
 
     /// Starts the clock and prints the heads of the columns.
     pub(crate) fn begin(&self, title: &str, left: &str, right: &str) {
-        *self.started.lock().expect("no holder panics") = Instant::now();
+        *self.times.lock().expect("no holder panics") = Times::begin();
         let _ = writeln!(
             io::stdout(),
             "\n{}\n\n{}",
@@ -48,7 +56,10 @@ impl Ladder {
 
     /// One message of one phone.
     pub(crate) fn message(&self, side: Side, way: Way, label: &str) {
-        let at = self.started.lock().expect("no holder panics").elapsed();
+        let at = self.times.lock().expect("no holder panics").next();
+        if at.is_zero() {
+            let _ = writeln!(io::stdout());
+        }
         let time = format!("{:>8.1} ms", at.as_secs_f64() * 1000.0);
         let arrow = self.colour(label, &arrow(side, way, label));
         let empty = " ".repeat(WIDTH);
@@ -68,6 +79,26 @@ impl Ladder {
             Some(b'5'..=b'9') => self.paint.bad(text),
             _ => self.paint.cyan(text),
         }
+    }
+}
+
+impl Times {
+    fn begin() -> Self {
+        let now = Instant::now();
+        Self {
+            started: now,
+            last: now,
+        }
+    }
+
+    /// The time of a message that passes now; zero when it begins something new.
+    fn next(&mut self) -> Duration {
+        let now = Instant::now();
+        if now.duration_since(self.last) > PAUSE {
+            self.started = now;
+        }
+        self.last = now;
+        now.duration_since(self.started)
     }
 }
 

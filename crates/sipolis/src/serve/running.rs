@@ -12,9 +12,11 @@ use location::{Hooks, Location, Recovery, Subscribers, Wall, Writer, WriterThrea
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use sip_core::{Digest, Shared};
+use std::io;
 use std::net::{Ipv6Addr, UdpSocket};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A server that is to be started.
@@ -28,7 +30,8 @@ pub(crate) struct Running {
     host: Arc<Host>,
     signals: Signals,
     control: control::Server,
-    server: edge::Server,
+    /// Waits for the workers, whose end ends the server.
+    workers: JoinHandle<io::Result<()>>,
     writer: WriterThread,
     /// What was found on disk, and how long it took to read.
     pub(crate) recovered: (Recovery, Duration),
@@ -96,6 +99,14 @@ impl Setup {
         let dns_warning = dns.warning().map(ToOwned::to_owned);
         let resolver: Arc<dyn Resolver> = Arc::new(dns);
         let server = bound.start(&shared, &core_settings, &resolver, &log)?;
+        let ended = signals.handle();
+        let workers = std::thread::Builder::new()
+            .name(String::from("workers"))
+            .spawn(move || {
+                let result = server.join();
+                ended.close();
+                result
+            })?;
         let host = Arc::new(Host {
             source,
             data: dir.clone(),
@@ -127,7 +138,7 @@ impl Setup {
             host,
             signals,
             control,
-            server,
+            workers,
             writer,
             recovered,
             dns_warning,
@@ -157,9 +168,10 @@ impl Running {
     pub(crate) fn stop(self) -> Result {
         drop(self.control);
         self.host.post.shut_down();
-        let ended = self.server.join();
+        let ended = self.workers.join();
         drop(self.writer);
-        ended.map_err(|error| Failure::during("the server did not end in order", error))
+        let ended = ended.unwrap_or_else(|_| Err(io::Error::other("its thread has panicked")));
+        ended.map_err(|error| Failure::during("a worker has failed, and the server ends", error))
     }
 
     /// The process.
