@@ -5,6 +5,7 @@ use crate::udp::{SendQueue, SendScratch};
 use crate::{Closed, ConnectionId, Counters, OpenSet, Options, Source, Why, open_set, tcp};
 use mio::unix::SourceFd;
 use mio::{Interest, Registry};
+use socket2::SockRef;
 use std::io::{self, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -295,6 +296,7 @@ impl Io {
     pub(crate) fn add_listener(&mut self, listener: std::net::TcpListener) -> io::Result<u16> {
         let index = self.sockets.len();
         let address = listener.local_addr()?;
+        tcp::limit_unacknowledged(SockRef::from(&listener), self.options.unacknowledged_ms)?;
         let mut listener = mio::net::TcpListener::from_std(listener);
         self.registry
             .register(&mut listener, token::socket(index), Interest::READABLE)?;

@@ -17,7 +17,8 @@ pub struct Options {
     pub idle_ms: u32,
     /// From opening a connection to its being open; 0: as the kernel does.
     pub connect_ms: u32,
-    /// As [`SocketOptions::unacknowledged_ms`], for connections that we open.
+    /// How long what was sent on a stream may go unacknowledged before the system ends the connection, milliseconds; 0: as the kernel
+    /// does, which is a quarter of an hour. Without it, calls to a phone that has lost its network would go nowhere for that long.
     pub unacknowledged_ms: u32,
     /// How long the rest of what a peer sends is read and dropped after the last answer, so that the answer is not lost with a reset.
     pub drain_ms: u32,
@@ -58,9 +59,6 @@ pub struct SocketOptions {
     pub shared: bool,
     /// Connections that may wait to be accepted; cut by `net.core.somaxconn`.
     pub backlog: i32,
-    /// How long what was sent on a stream may go unacknowledged before the system ends the connection, milliseconds; 0: as the kernel
-    /// does, which is a quarter of an hour. Without it, calls to a phone that has lost its network would go nowhere for that long.
-    pub unacknowledged_ms: u32,
     /// Bytes of the receive and of the send buffer of a datagram socket; cut by `net.core.rmem_max` and `wmem_max` unless privileged.
     pub buffer_bytes: usize,
 }
@@ -70,7 +68,6 @@ impl Default for SocketOptions {
         Self {
             shared: true,
             backlog: 4096,
-            unacknowledged_ms: 30_000,
             buffer_bytes: 8 * 1024 * 1024,
         }
     }

@@ -1,6 +1,6 @@
 use crate::SocketOptions;
 use crate::udp::set_int;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
@@ -13,9 +13,8 @@ pub fn listen_tcp(address: SocketAddr, options: &SocketOptions) -> io::Result<Tc
     let socket = new_socket(address)?;
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(options.shared)?;
-    // Accepted sockets inherit these two: no call for each.
+    // Accepted sockets inherit it: no call for each.
     socket.set_tcp_nodelay(true)?;
-    socket.set_tcp_user_timeout(milliseconds(options.unacknowledged_ms))?;
     socket.bind(&address.into())?;
     socket.listen(options.backlog)?;
     Ok(socket.into())
@@ -29,7 +28,7 @@ pub(crate) fn connect(
 ) -> io::Result<TcpStream> {
     let socket = new_socket(peer)?;
     socket.set_tcp_nodelay(true)?;
-    socket.set_tcp_user_timeout(milliseconds(unacknowledged_ms))?;
+    limit_unacknowledged(SockRef::from(&socket), unacknowledged_ms)?;
     if let Some(source) = source {
         if source.port() == 0 {
             // The port is then chosen at connect, and may be used again for another peer.
@@ -47,8 +46,9 @@ pub(crate) fn connect(
     Ok(socket.into())
 }
 
-fn milliseconds(ms: u32) -> Option<Duration> {
-    (ms > 0).then(|| Duration::from_millis(ms.into()))
+/// Lets the system end a connection on which what was sent stays unacknowledged for so long; on a listener: those that it accepts.
+pub(crate) fn limit_unacknowledged(socket: SockRef<'_>, ms: u32) -> io::Result<()> {
+    socket.set_tcp_user_timeout((ms > 0).then(|| Duration::from_millis(ms.into())))
 }
 
 fn new_socket(address: SocketAddr) -> io::Result<Socket> {
@@ -61,24 +61,4 @@ fn new_socket(address: SocketAddr) -> io::Result<Socket> {
         socket.set_only_v6(true)?;
     }
     Ok(socket)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use socket2::SockRef;
-
-    #[test]
-    fn accepted_sockets_have_what_was_set_on_the_listener() {
-        let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        let listener = listen_tcp(any, &SocketOptions::default()).expect("a listener");
-        listener.set_nonblocking(false).expect("set");
-        let address = listener.local_addr().expect("bound");
-        let _peer = TcpStream::connect(address).expect("in the backlog");
-        let (accepted, _) = listener.accept().expect("accepted");
-        let accepted = SockRef::from(&accepted);
-        assert!(accepted.tcp_nodelay().expect("readable"));
-        let timeout = accepted.tcp_user_timeout().expect("readable");
-        assert_eq!(timeout, Some(Duration::from_secs(30)));
-    }
 }

@@ -382,6 +382,21 @@ fn closing_when_written_lets_the_last_message_out() {
 }
 
 #[test]
+fn accepted_sockets_have_what_is_set_on_the_listener() {
+    let mut rig = Rig::new(options());
+    let any = "127.0.0.1:0".parse().expect("an address");
+    let listener = net::listen_tcp(any, &net::SocketOptions::default()).expect("a listener");
+    let same = listener.try_clone().expect("cloned");
+    rig.net.add_listener(listener).expect("added");
+    let _peer = TcpStream::connect(same.local_addr().expect("bound")).expect("in the backlog");
+    let (accepted, _) = same.accept().expect("accepted");
+    let accepted = socket2::SockRef::from(&accepted);
+    assert!(accepted.tcp_nodelay().expect("readable"));
+    let limit = accepted.tcp_user_timeout().expect("readable");
+    assert_eq!(limit, Some(std::time::Duration::from_secs(30)));
+}
+
+#[test]
 fn a_reset_connection_ends_and_nobody_else_notices() {
     let mut rig = Rig::new(options());
     rig.seen.echo = true;
