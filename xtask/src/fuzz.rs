@@ -53,11 +53,31 @@ fn one(target: &str, seconds: u32) -> Result<(), String> {
     } else {
         "fuzz/corpus/parse"
     };
-    Run::new("cargo run --quiet --release --config fuzz/coverage.toml --manifest-path fuzz/Cargo.toml --bin")
+    println!("{target}, {seconds} s");
+    let run = Run::new("cargo run --quiet --release --config fuzz/coverage.toml --manifest-path fuzz/Cargo.toml --bin")
         .args([target, "--", &format!("fuzz/target/corpus/{target}"), seed])
-        .args([&format!("-max_total_time={seconds}"), "-print_final_stats=1", "-verbosity=0"])
-        .args(["-timeout=10", "-artifact_prefix=fuzz/target/"])
-        .run()
+        .args([&format!("-max_total_time={seconds}"), "-print_final_stats=1"])
+        .args(["-timeout=10", "-artifact_prefix=fuzz/target/"]);
+    let outcome = run.capture()?;
+    let stats = outcome
+        .lines
+        .iter()
+        .filter(|line| line.starts_with("stat::"));
+    stats.for_each(|line| println!("{line}"));
+    if outcome.ok {
+        return Ok(());
+    }
+    let last = outcome.lines.len().saturating_sub(60);
+    let input = outcome
+        .lines
+        .iter()
+        .find_map(|line| line.split_once("Test unit written to "));
+    let input = input.map_or("INPUT", |(_, path)| path);
+    Err(format!(
+        "{}\nfuzz target {target} failed; again with:\n\
+         cargo --config fuzz/coverage.toml run --release --manifest-path fuzz/Cargo.toml --bin {target} -- {input}",
+        outcome.lines[last..].join("\n")
+    ))
 }
 
 fn targets() -> Result<Vec<String>, String> {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// A count may differ from the committed one by this share, in percent.
 const TOLERANCE_PERCENT: f64 = 3.0;
 
-/// Packages with an example that runs one named case as often as told: `CASE COUNT`; without them it lists the cases.
+/// Packages with an example that runs one named case as often as told, `CASE COUNT`, and names them with `list`.
 const PROGRAMS: [(&str, &str); 2] = [
     ("sip-wire", "instructions"),
     ("sip-core", "core_instructions"),
@@ -119,26 +119,21 @@ fn build(package: &str, example: &str) -> Result<String, String> {
     Ok(path.display().to_string())
 }
 
-/// The cases stand indented in the program's usage.
 fn cases(program: &str) -> Result<Vec<String>, String> {
-    let usage = Run::at(program).complaint()?;
-    let cases = usage.lines().filter(|line| line.starts_with("  "));
-    let cases: Vec<String> = cases.map(|line| line.trim().to_owned()).collect();
-    if cases.is_empty() {
-        return Err(format!("{program} lists no cases"));
-    }
-    Ok(cases)
+    let list = Run::at(program).args(["list"]).read()?;
+    Ok(list.lines().map(String::from).collect())
 }
 
 fn instructions(program: &str, case: &str, count: u64) -> Result<u64, String> {
     let said =
         Run::new("valgrind --tool=cachegrind --cache-sim=no --cachegrind-out-file=/dev/null")
             .args([program, case, &count.to_string()])
-            .complaint()?;
-    let line = said.lines().find_map(|line| line.split_once("refs:"));
+            .capture()?
+            .lines;
+    let line = said.iter().find_map(|line| line.split_once("refs:"));
     let digits = line.map(|(_, number)| number.replace(',', ""));
     let count = digits.and_then(|digits| digits.trim().parse().ok());
-    count.ok_or_else(|| format!("valgrind counted nothing for {case}:\n{said}"))
+    count.ok_or_else(|| format!("valgrind counted nothing for {case}:\n{}", said.join("\n")))
 }
 
 /// Compiler and machine: another one makes other instructions of the same source.

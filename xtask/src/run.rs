@@ -16,7 +16,7 @@ pub(crate) struct Run {
 /// What a command printed, and whether it succeeded.
 pub(crate) struct Outcome {
     pub(crate) ok: bool,
-    /// Standard output and standard error, line by line as they came.
+    /// Standard output and standard error, line by line.
     pub(crate) lines: Vec<String>,
 }
 
@@ -110,14 +110,19 @@ impl Run {
         }
     }
 
-    /// Runs to the end, well or not, and gives its standard error.
+    /// Runs to the end, well or not, and shows nothing.
     ///
     /// # Errors
     /// When the program cannot be started.
-    pub(crate) fn complaint(&self) -> Result<String, String> {
+    pub(crate) fn capture(&self) -> Result<Outcome, String> {
         let output = self.command().output();
         let output = output.map_err(|error| format!("{}: {error}", self.program))?;
-        Ok(String::from_utf8_lossy(&output.stderr).into_owned())
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        Ok(Outcome {
+            ok: output.status.success(),
+            lines: said.lines().map(String::from).collect(),
+        })
     }
 
     fn command(&self) -> Command {

@@ -207,6 +207,10 @@ fn main() -> std::process::ExitCode {
         .next()
         .and_then(|n| n.parse().ok())
         .unwrap_or(10_000);
+    if case == "list" {
+        println!("options\nregister\ncall");
+        return std::process::ExitCode::SUCCESS;
+    }
     let mut world = World::new();
     (0..1000).for_each(|n| world.register(n));
     world.commit();
@@ -216,8 +220,9 @@ fn main() -> std::process::ExitCode {
         "register" => (World::register, 1),
         "call" => (World::call, 7),
         _ => {
-            eprintln!("usage: core_instructions CASE COUNT, CASE one of:");
-            eprintln!("  options\n  register\n  call");
+            eprintln!(
+                "usage: core_instructions CASE COUNT; `core_instructions list` names the cases"
+            );
             return std::process::ExitCode::FAILURE;
         }
     };
