@@ -137,6 +137,9 @@ settings! {
         /// A connection is closed when a message that has begun is not whole after so long.
         half_message_s: u32 = 30, Within(1, 3600), unit "seconds",
             cost "a peer that sends a byte a second holds memory longer", Restart;
+        /// A connection is closed when bytes sent on it are not acknowledged by the peer's machine after so long.
+        unacknowledged_s: u32 = 30, Within(5, 3600), unit "seconds",
+            cost "calls to a phone that lost its network fail later", Restart;
         /// How long to try to open a connection.
         connect_ms: u32 = 8000, Within(100, 60_000), unit "milliseconds",
             cost "calls to a dead server fail later", Restart;

@@ -77,6 +77,7 @@ pub(super) fn edge(config: &Config, seed: u64) -> edge::Options {
             half_message_ms: connections.half_message_s * 1000,
             pushed_back_ms: connections.pushed_back_s * 1000,
             idle_ms: connections.idle_s * 1000,
+            unacknowledged_ms: connections.unacknowledged_s * 1000,
             connect_ms: connections.connect_ms,
             pushed_back_bytes_max: size(connections.pushed_back_bytes_max),
             held_bytes_max: size64(connections.held_bytes_max),
@@ -88,6 +89,7 @@ pub(super) fn edge(config: &Config, seed: u64) -> edge::Options {
             shared: true,
             backlog: i32::try_from(connections.backlog).unwrap_or(i32::MAX),
             buffer_bytes: size(datagrams.buffer_bytes),
+            unacknowledged_ms: connections.unacknowledged_s * 1000,
         },
         seed,
         ..edge::Options::default()
