@@ -89,7 +89,6 @@ pub(super) fn edge(config: &Config, seed: u64) -> edge::Options {
             shared: true,
             backlog: i32::try_from(connections.backlog).unwrap_or(i32::MAX),
             buffer_bytes: size(datagrams.buffer_bytes),
-            unacknowledged_ms: connections.unacknowledged_s * 1000,
         },
         seed,
         ..edge::Options::default()
