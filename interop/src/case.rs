@@ -1,5 +1,5 @@
 use std::io::Write;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
@@ -21,22 +21,20 @@ impl Case {
     /// When no folder can be made.
     #[must_use]
     pub fn new(name: &str) -> Self {
-        static NUMBER: AtomicU8 = AtomicU8::new(1);
         let folder = tempfile::Builder::new()
             .prefix(&format!("sipolis-{name}-"))
             .tempdir();
         Self {
             name: name.to_owned(),
             folder: Some(folder.expect("a folder for the case")),
-            number: NUMBER.fetch_add(1, Ordering::Relaxed),
+            number: free_number(),
         }
     }
 
     /// The address of a party: 1 is the server. 127.P.N.party, where P tells processes apart and N cases.
     #[must_use]
     pub fn host(&self, party: u8) -> IpAddr {
-        let process = 1 + (std::process::id() % 250) as u8;
-        Ipv4Addr::new(127, process, self.number, party).into()
+        host(self.number, party)
     }
 
     /// Address and port of a party.
@@ -78,6 +76,22 @@ impl Drop for Case {
             );
         }
     }
+}
+
+/// A number that no other case has, not even one of another process whose id ends alike.
+fn free_number() -> u8 {
+    static NEXT: AtomicU8 = AtomicU8::new(1);
+    within(1, "an address that nobody uses", || {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        UdpSocket::bind((host(number, 1), PORT))
+            .ok()
+            .map(|_| number)
+    })
+}
+
+fn host(number: u8, party: u8) -> IpAddr {
+    let process = 1 + (std::process::id() % 250) as u8;
+    Ipv4Addr::new(127, process, number, party).into()
 }
 
 /// Asks until there is an answer.
