@@ -91,7 +91,7 @@ pub(crate) struct Connection {
 
 /// States and marks of a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Flags(u8);
+pub(crate) struct Flags(u16);
 
 impl Flags {
     pub(crate) const NONE: Self = Self(0);
@@ -111,6 +111,8 @@ impl Flags {
     pub(crate) const BLOCKED: Self = Self(64);
     /// On the list of those that are read again in the next turn.
     pub(crate) const READY: Self = Self(128);
+    /// The last thing read was one CRLF: with another it makes a ping (RFC 5626 section 3.5.1).
+    pub(crate) const HALF_PING: Self = Self(256);
 
     pub(crate) fn has(self, flag: Self) -> bool {
         self.0 & flag.0 != 0

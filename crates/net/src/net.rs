@@ -527,6 +527,7 @@ fn cut(
     let id = source.connection;
     let limits = io.options.limits;
     let (mut consumed, mut pinged, mut spoke) = (0, false, false);
+    let mut half_ping = take_half_ping(io, id);
     let followed = loop {
         if consumed == bytes.len() {
             break true;
@@ -535,6 +536,9 @@ fn cut(
             Frame::Incomplete => break true,
             Frame::Blank { len, ping } => {
                 consumed += len;
+                // The framer sees both halves of a ping only when they come in one read.
+                let ping = ping || (half_ping && len == 2);
+                half_ping = !ping && len == 2;
                 // One answer to a read full of pings is enough to keep the flow alive.
                 if ping && !pinged {
                     io.counters.pings_answered += 1;
@@ -543,6 +547,7 @@ fn cut(
                 pinged |= ping;
             }
             Frame::Message { len } => {
+                half_ping = false;
                 spoke = true;
                 io.counters.messages_received += 1;
                 handler.message(io, source, &bytes[consumed..consumed + len]);
@@ -566,7 +571,18 @@ fn cut(
     if spoke || pinged {
         io.stamp(id, spoke);
     }
+    if half_ping && let Some(connection) = io.table.get_mut(id) {
+        connection.flags.set(Flags::HALF_PING);
+    }
     Cut { consumed, followed }
+}
+
+fn take_half_ping(io: &mut Io, id: ConnectionId) -> bool {
+    io.table.get_mut(id).is_some_and(|connection| {
+        let half_ping = connection.flags.has(Flags::HALF_PING);
+        connection.flags.clear(Flags::HALF_PING);
+        half_ping
+    })
 }
 
 /// Datagrams that only keep a NAT binding open: CR, LF and NUL, or at most 4 bytes.

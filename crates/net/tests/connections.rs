@@ -78,6 +78,34 @@ fn a_ping_gets_a_pong_before_any_message() {
 }
 
 #[test]
+fn a_ping_in_two_reads_gets_one_pong_and_a_lone_line_end_none() {
+    let mut rig = Rig::new(options());
+    rig.seen.echo = true;
+    let listener = rig.tcp("127.0.0.1:0");
+    let mut peer = TcpStream::connect(listener).expect("accepted");
+    peer.set_nodelay(true).expect("set");
+    let mut received = 0;
+    let mut say = |rig: &mut Rig, bytes: &[u8]| {
+        peer.write_all(bytes).expect("taken");
+        received += bytes.len() as u64;
+        rig.until("all of it", |rig| {
+            rig.net.io().counters().stream_bytes_received == received
+        });
+        rig.net.io().counters().pings_answered
+    };
+    assert_eq!(say(&mut rig, b"\r\n"), 0);
+    assert_eq!(say(&mut rig, &message(0)), 0);
+    assert_eq!(say(&mut rig, b"\r\n"), 0);
+    assert_eq!(say(&mut rig, b"\r\n"), 1);
+    assert_eq!(say(&mut rig, b"\r"), 1);
+    assert_eq!(say(&mut rig, b"\n\r"), 1);
+    assert_eq!(say(&mut rig, b"\n"), 2);
+    assert_eq!(rig.net.io().counters().held_bytes, 0);
+    let answer = [&message(0)[..], b"\r\n\r\n"].concat();
+    assert_eq!(read_exactly(&mut peer, answer.len()), answer);
+}
+
+#[test]
 fn a_peer_that_sends_and_closes_at_once_is_heard_and_answered() {
     let mut rig = Rig::new(options());
     rig.seen.echo = true;
