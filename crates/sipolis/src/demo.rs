@@ -15,10 +15,17 @@ use phone::Phone;
 use sip_core::ha1;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wire::Wire;
+
+/// Prints a line; that nobody reads it is no fault.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        let _ = writeln!(io::stdout(), $($text)*);
+    }};
+}
 
 /// Shows the server at work: two phones register and call each other
 ///
@@ -41,131 +48,153 @@ const DOMAIN: &str = "demo.example";
 /// Runs it.
 pub(crate) fn run(arguments: &Arguments) -> Result {
     let paint = Paint::stdout();
+    // Dropped last: the directory goes when the server has ended.
     let data = Temporary::make()?;
-    let port = choose_port(arguments.port)?;
-    let source = Source::new(serve::Arguments {
-        data: Some(data.0.clone()),
-        listen: config::Listen::everywhere(port),
-        domain: vec![config::Domain(String::from(DOMAIN))],
-        ..serve::Arguments::default()
-    });
-    let mut running = Setup::new(source)?.start()?;
-    let (alice, bob) = (password::make()?, password::make()?);
-    for (user, password) in [("alice", &alice), ("bob", &bob)] {
-        let aor = format!("{user}@{DOMAIN}");
-        let added = running
-            .subscribers()
-            .put(aor.as_bytes(), ha1(user, DOMAIN, password));
-        added.map_err(|error| Failure::new(error.to_string()))?;
-    }
-
-    println!("{}", paint.bold("sipolis demo"));
-    println!("  A server on UDP and TCP port {port}, for the domain {DOMAIN}, and its two users:");
-    println!("    alice   password {}", paint.bold(&alice));
-    println!("    bob     password {}", paint.bold(&bob));
-    let ladder = Arc::new(Ladder::new(paint));
-    let login = |user: &str, password: &str| Login {
-        user: user.to_owned(),
-        password: password.to_owned(),
-    };
-    let server = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let phone = |login, wire, side| Phone::new(login, DOMAIN, wire, side, Arc::clone(&ladder));
-    let mut first = phone(login("alice", &alice), Wire::udp(server)?, Side::Left)?;
-    let mut second = phone(login("bob", &bob), Wire::tcp(server)?, Side::Right)?;
-    call(&ladder, &mut first, &mut second)?;
-    println!(
+    let mut demo = Demo::start(paint, choose_port(arguments.port)?, &data.0)?;
+    demo.call()?;
+    say!(
         "\n{}",
         paint.good("Both phones are registered, and the call went through.")
     );
     if !arguments.once {
-        stay(
-            paint,
-            port,
-            &alice,
-            &ladder,
-            &mut first,
-            &mut second,
-            &mut running,
-        )?;
+        demo.stay()?;
     }
-    running.stop()
+    demo.running.stop()
 }
 
-/// Registers both phones; one calls the other, which answers, and hangs up.
-fn call(ladder: &Ladder, alice: &mut Phone, bob: &mut Phone) -> Result {
-    let titled = |title: &str| ladder.begin(title, "alice (UDP)", "bob (TCP)");
-    titled("Two phones register");
-    alice.sign_on()?;
-    bob.sign_on()?;
-    titled("alice calls bob");
-    let mut dialog = alice.invite("bob")?;
-    let invite = bob.expect_request("INVITE")?;
-    bob.respond(&invite, 180, "bobs-phone")?;
-    alice.ringing(&dialog)?;
-    bob.respond(&invite, 200, "bobs-phone")?;
-    alice.answered(&mut dialog)?;
-    bob.expect_request("ACK")?;
-    alice.bye(&mut dialog)?;
-    let bye = bob.expect_request("BYE")?;
-    bob.respond(&bye, 200, "")?;
-    alice.hung_up(&dialog)
-}
-
-/// Leaves alice's place to the reader's phone; bob answers, until Ctrl-C.
-fn stay(
+/// The server, and the two phones.
+struct Demo {
     paint: Paint,
     port: u16,
-    password: &str,
-    ladder: &Ladder,
-    alice: &mut Phone,
-    bob: &mut Phone,
-    running: &mut Running,
-) -> Result {
-    ladder.begin(
-        "alice's phone leaves its place to yours",
-        "alice (UDP)",
-        "bob (TCP)",
-    );
-    alice.register(0)?;
-    println!("\n{}", paint.bold("Now your own phone"));
-    println!("  Type into it:");
-    for (what, value) in [
-        ("server, domain", reachable(port)),
-        ("user name", String::from("alice")),
-        ("password", password.to_owned()),
-        ("transport", String::from("UDP or TCP")),
-    ] {
-        println!("    {what:<16}{}", paint.bold(value));
+    /// alice's, for the reader.
+    password: String,
+    ladder: Arc<Ladder>,
+    alice: Phone,
+    bob: Phone,
+    running: Running,
+}
+
+impl Demo {
+    fn start(paint: Paint, port: u16, data: &Path) -> Result<Self> {
+        let source = Source::new(serve::Arguments {
+            data: Some(data.to_owned()),
+            listen: config::Listen::everywhere(port),
+            domain: vec![config::Domain(String::from(DOMAIN))],
+            ..serve::Arguments::default()
+        });
+        let running = Setup::new(source)?.start()?;
+        say!("{}", paint.bold("sipolis demo"));
+        say!("  A server on UDP and TCP port {port}, for the domain {DOMAIN}, and its two users:");
+        let server = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let ladder = Arc::new(Ladder::new(paint));
+        let phone = |user: &str, wire, side| {
+            let login = add_user(&running, user)?;
+            say!("    {user:<7} password {}", paint.bold(&login.password));
+            let password = login.password.clone();
+            let phone = Phone::new(login, DOMAIN, wire, side, Arc::clone(&ladder))?;
+            Ok::<_, Failure>((phone, password))
+        };
+        let (alice, password) = phone("alice", Wire::udp(server)?, Side::Left)?;
+        let (bob, _) = phone("bob", Wire::tcp(server)?, Side::Right)?;
+        Ok(Self {
+            paint,
+            port,
+            password,
+            ladder,
+            alice,
+            bob,
+            running,
+        })
     }
-    println!(
-        "  Then call {}: the built-in phone answers, and shows what it sends and gets.",
-        paint.bold("bob")
-    );
-    println!("  {}", paint.dim("Look around from another terminal:"));
-    for command in ["status", "bindings", "user list"] {
-        println!(
-            "    {}",
-            paint.dim(format!(
-                "sipolis {command} --data {}",
-                running.data().display()
-            ))
-        );
+
+    /// Registers both phones; one calls the other, which answers, and hangs up.
+    fn call(&mut self) -> Result {
+        let Self {
+            ladder, alice, bob, ..
+        } = self;
+        ladder.begin("Two phones register", ALICE, BOB);
+        alice.sign_on()?;
+        bob.sign_on()?;
+        ladder.begin("alice calls bob", ALICE, BOB);
+        let mut dialog = alice.invite("bob")?;
+        let invite = bob.expect_request("INVITE")?;
+        bob.respond(&invite, 180, "bobs-phone")?;
+        alice.ringing(&dialog)?;
+        bob.respond(&invite, 200, "bobs-phone")?;
+        alice.answered(&mut dialog)?;
+        bob.expect_request("ACK")?;
+        alice.bye(&mut dialog)?;
+        let bye = bob.expect_request("BYE")?;
+        bob.respond(&bye, 200, "")?;
+        alice.hung_up(&dialog)
     }
-    println!(
-        "  {}",
-        paint.dim("Ctrl-C ends the demo and removes its data.")
-    );
-    ladder.begin("Calls to bob", "", "bob (TCP)");
-    let mut refresh = Instant::now() + Duration::from_secs(240);
-    while !running.asked_to_stop() {
-        bob.attend(Duration::from_millis(250))?;
-        if refresh <= Instant::now() {
-            bob.sign_on()?;
-            refresh = Instant::now() + Duration::from_secs(240);
+
+    /// Leaves alice's place to the reader's phone; bob answers, until Ctrl-C.
+    fn stay(&mut self) -> Result {
+        let title = "alice's phone leaves its place to yours";
+        self.ladder.begin(title, ALICE, BOB);
+        self.alice.register(0)?;
+        self.instruct();
+        self.ladder.begin("Calls to bob", "", BOB);
+        let mut refresh = Instant::now() + REFRESH;
+        while !self.running.asked_to_stop() {
+            self.bob.attend(Duration::from_millis(250))?;
+            if refresh <= Instant::now() {
+                self.bob.sign_on()?;
+                refresh = Instant::now() + REFRESH;
+            }
         }
+        say!();
+        Ok(())
     }
-    println!();
-    Ok(())
+
+    /// What to type into a phone, and where else to look.
+    fn instruct(&self) {
+        let paint = self.paint;
+        say!("\n{}", paint.bold("Now your own phone"));
+        say!("  Type into it:");
+        for (what, value) in [
+            ("server, domain", reachable(self.port)),
+            ("user name", String::from("alice")),
+            ("password", self.password.clone()),
+            ("transport", String::from("UDP or TCP")),
+        ] {
+            say!("    {what:<16}{}", paint.bold(value));
+        }
+        say!(
+            "  Then call {}: the built-in phone answers, and shows what it sends and gets.",
+            paint.bold("bob")
+        );
+        say!("  {}", paint.dim("Look around from another terminal:"));
+        let data = self.running.data().display();
+        for command in ["status", "bindings", "user list"] {
+            let text = format!("    sipolis {command} --data {data}");
+            say!("{}", paint.dim(text));
+        }
+        let end = "Ctrl-C ends the demo and removes its data.";
+        say!("  {}", paint.dim(end));
+    }
+}
+
+/// Heads of the columns.
+const ALICE: &str = "alice (UDP)";
+const BOB: &str = "bob (TCP)";
+
+/// How often bob registers anew.
+const REFRESH: Duration = Duration::from_secs(240);
+
+/// Adds a user with a password made for it.
+fn add_user(running: &Running, user: &str) -> Result<Login> {
+    let password = password::make()?;
+    let aor = format!("{user}@{DOMAIN}");
+    running
+        .subscribers()
+        .put(aor.as_bytes(), ha1(user, DOMAIN, &password))
+        .map_err(|error| Failure::new(error.to_string()))?;
+    Ok(Login {
+        user: user.to_owned(),
+        password,
+    })
 }
 
 /// The server's address as a phone in the same network would reach it.
@@ -195,7 +224,7 @@ fn choose_port(wanted: Option<u16>) -> Result<u16> {
             Failure::new("ports 5060, 5070, 5080 and 5090 are in use; choose another with --port")
         })?;
     if port != 5060 {
-        println!("Port 5060 is in use; this is port {port}.");
+        say!("Port 5060 is in use; this is port {port}.");
     }
     Ok(port)
 }

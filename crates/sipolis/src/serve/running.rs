@@ -56,8 +56,7 @@ impl Setup {
         let log = Log::stderr();
         let _ = net::limits::raise_descriptors();
         let data = DataDir::open(&config.server.data)?;
-        let bound = edge::Server::bind(settings::edge(&config, random()?))
-            .map_err(|error| Failure::new(error.to_string()))?;
+        let bound = edge::Server::bind(settings::edge(&config, random()?)).map_err(not_bound)?;
         let token_key = data.secret()?;
         let subscribers = Arc::new(open_subscribers(&data)?);
         let location = Arc::new(Location::new(settings::location(
@@ -188,6 +187,17 @@ impl Running {
     pub(crate) fn subscribers(&self) -> &Subscribers {
         &self.host.subscribers
     }
+}
+
+/// A listener that could not be opened, with what to type to get another.
+fn not_bound(error: edge::BindError) -> Failure {
+    let mut text = error.to_string();
+    if error.error.kind() == io::ErrorKind::AddrInUse {
+        let mut other = error.listen.address;
+        other.set_port(other.port().checked_add(10).unwrap_or(5070));
+        text += &format!(", for example --listen udp://{other} --listen tcp://{other}");
+    }
+    Failure::new(text)
 }
 
 fn hooks(post: &edge::Post, log: &Log) -> Hooks {
