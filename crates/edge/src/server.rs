@@ -127,6 +127,7 @@ pub struct Bound {
     post: Post,
     clock: Clock,
     nets: Vec<Net>,
+    left_out: Vec<Listen>,
 }
 
 impl Server {
@@ -136,12 +137,19 @@ impl Server {
     /// Which listener could not be opened, why, and what to do.
     pub fn bind(mut options: Options) -> Result<Bound, BindError> {
         options.workers = options.workers.max(1);
-        for listen in &options.listen {
-            check_free(listen, &options.sockets).map_err(|error| BindError {
-                listen: *listen,
-                error,
-            })?;
+        let (mut free, mut left_out) = (Vec::new(), Vec::new());
+        for listen in options.listen {
+            match check_free(&listen, &options.sockets) {
+                Ok(()) => free.push(listen),
+                Err(error) if is_without_ipv6(&listen, &error) => left_out.push(listen),
+                Err(error) => return Err(BindError { listen, error }),
+            }
         }
+        if let (true, Some(listen)) = (free.is_empty(), left_out.pop()) {
+            let error = io::Error::from_raw_os_error(EAFNOSUPPORT);
+            return Err(BindError { listen, error });
+        }
+        options.listen = free;
         let mut nets = Vec::new();
         let mut mailboxes = Vec::new();
         for worker in 0..options.workers {
@@ -167,6 +175,7 @@ impl Server {
             post: Post::new(mailboxes),
             clock: Clock::start(),
             nets,
+            left_out,
         })
     }
 
@@ -206,6 +215,12 @@ impl Bound {
         &self.options.listen
     }
 
+    /// Listeners on `[::]` that were left out because this machine has no IPv6.
+    #[must_use]
+    pub fn left_out(&self) -> &[Listen] {
+        &self.left_out
+    }
+
     /// The way to the workers, for the resolver and for the journal's writer.
     #[must_use]
     pub fn post(&self) -> &Post {
@@ -228,6 +243,7 @@ impl Bound {
             post,
             clock,
             nets,
+            left_out: _,
         } = self;
         let mut threads = Vec::new();
         for (worker, mut net) in (0..options.workers).zip(nets) {
@@ -346,10 +362,40 @@ fn check_free(listen: &Listen, options: &SocketOptions) -> io::Result<()> {
     open_socket(listen, &alone).map(drop)
 }
 
+/// "All addresses" is meant as far as the machine goes: one without IPv6 is listened on by IPv4.
+fn is_without_ipv6(listen: &Listen, error: &io::Error) -> bool {
+    let any_ipv6 = listen.address.is_ipv6() && listen.address.ip().is_unspecified();
+    any_ipv6
+        && (error.raw_os_error() == Some(EAFNOSUPPORT)
+            || error.kind() == io::ErrorKind::AddrNotAvailable)
+}
+
+/// What Linux says of an address family that it does not have.
+const EAFNOSUPPORT: i32 = 97;
+
 /// A seed of its own for each worker (the finalizer of SplitMix64, which maps no two to one).
 fn seed_of(seed: u64, worker: u8) -> u64 {
     let mut z = seed.wrapping_add((u64::from(worker) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_all_of_ipv6_is_left_out_where_there_is_none() {
+        let listen = |address: &str| Listen {
+            transport: Transport::Udp,
+            address: address.parse().expect("an address"),
+        };
+        let no_family = io::Error::from_raw_os_error(EAFNOSUPPORT);
+        let in_use = io::Error::from(io::ErrorKind::AddrInUse);
+        assert!(is_without_ipv6(&listen("[::]:5060"), &no_family));
+        assert!(!is_without_ipv6(&listen("[::]:5060"), &in_use));
+        assert!(!is_without_ipv6(&listen("[2001:db8::1]:5060"), &no_family));
+        assert!(!is_without_ipv6(&listen("0.0.0.0:5060"), &no_family));
+    }
 }
