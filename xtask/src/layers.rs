@@ -195,3 +195,39 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Member, arrows};
+    use std::path::PathBuf;
+
+    fn member(name: &str, uses: &[&str]) -> Member {
+        Member {
+            name: name.to_owned(),
+            folder: PathBuf::new(),
+            uses: uses.iter().map(|name| (*name).to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn an_arrow_upwards_and_a_crate_without_a_layer_are_breaches() {
+        let good = [
+            member("edge", &["net", "sip-core"]),
+            member("sip-wire", &[]),
+        ];
+        assert_eq!(arrows(&good), Vec::<String>::new());
+        let bad = [member("sip-core", &["sip-wire", "net"]), member("new", &[])];
+        let breaches = arrows(&bad);
+        assert_eq!(breaches.len(), 2, "{breaches:?}");
+        assert!(
+            breaches[0].starts_with("sip-core -> net:"),
+            "{}",
+            breaches[0]
+        );
+        assert!(
+            breaches[1].starts_with("new: a crate without a layer"),
+            "{}",
+            breaches[1]
+        );
+    }
+}
