@@ -8,8 +8,8 @@ mod running;
 mod settings;
 mod source;
 
-pub(crate) use running::{Running, Setup, without_missing_ipv6};
-pub(crate) use source::Source;
+pub(crate) use running::{Running, Setup};
+pub(crate) use source::{Source, without_missing_ipv6};
 
 use crate::failure::Result;
 use std::path::PathBuf;

@@ -91,10 +91,16 @@ pub(crate) fn bytes(count: u64) -> String {
     }
 }
 
-/// Prints rows in columns as wide as they need to be.
+/// What a phone has sent, without what could drive the terminal of who reads it.
+pub(crate) fn safe(text: &str) -> String {
+    let visible = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    text.chars().map(visible).collect()
+}
+
+/// Prints rows in columns as wide as they need to be, below their heads; no heads without `paint`.
 pub(crate) fn table(
     out: &mut impl Write,
-    paint: Paint,
+    paint: Option<Paint>,
     head: &[&str],
     rows: &[Vec<String>],
 ) -> io::Result<()> {
@@ -117,8 +123,10 @@ pub(crate) fn table(
         }
         line
     };
-    let head: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();
-    writeln!(out, "{}", paint.dim(line(&head)))?;
+    if let Some(paint) = paint {
+        let head: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();
+        writeln!(out, "{}", paint.dim(line(&head)))?;
+    }
     for row in rows {
         writeln!(out, "{}", line(row))?;
     }
@@ -191,13 +199,18 @@ mod tests {
     }
 
     #[test]
+    fn what_a_phone_sends_does_not_drive_the_terminal() {
+        assert_eq!(safe("phone\u{1b}[2J\n é"), "phone\u{fffd}[2J\u{fffd} é");
+    }
+
+    #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
         let mut out = Vec::new();
         let rows = [
             vec![String::from("alice@example.com"), String::from("1")],
             vec![String::from("bob"), String::from("20")],
         ];
-        table(&mut out, Paint { on: false }, &["user", "n"], &rows).unwrap();
+        table(&mut out, Some(Paint { on: false }), &["user", "n"], &rows).unwrap();
         assert_eq!(
             String::from_utf8(out).unwrap(),
             "user               n\nalice@example.com  1\nbob                20\n"

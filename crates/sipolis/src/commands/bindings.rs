@@ -2,7 +2,7 @@
 
 use super::place::{Address, Place, Server, unexpected};
 use crate::failure::{Failure, Result};
-use crate::terminal::{Paint, counted, duration, table};
+use crate::terminal::{Paint, counted, duration, safe, table};
 use admin::control::{AorView, Request, Response};
 use std::io::{self, BufWriter, Write};
 
@@ -70,7 +70,7 @@ fn one(server: &mut Server, address: Address, json: bool) -> Result {
         writeln!(io::stdout(), "No phone of {} is registered.", address.aor)?;
         return Ok(());
     }
-    print(&aors, json)
+    print(&aors, json, true)
 }
 
 fn all(server: &mut Server, json: bool) -> Result {
@@ -81,13 +81,14 @@ fn all(server: &mut Server, json: bool) -> Result {
             Response::Bindings { aors, next } => (aors, next),
             other => return Err(unexpected(other)),
         };
+        let is_first = aors == 0;
         aors += list.len() as u64;
         bindings += list
             .iter()
             .map(|aor| aor.bindings.len() as u64)
             .sum::<u64>();
         if !list.is_empty() {
-            print(&list, json)?;
+            print(&list, json, is_first)?;
         }
         page = next;
     }
@@ -105,7 +106,8 @@ fn all(server: &mut Server, json: bool) -> Result {
     Ok(())
 }
 
-fn print(aors: &[AorView], json: bool) -> Result {
+/// Prints a page; `heads`: with the heads of the columns.
+fn print(aors: &[AorView], json: bool, heads: bool) -> Result {
     let mut out = BufWriter::new(io::stdout().lock());
     if json {
         for aor in aors {
@@ -121,7 +123,7 @@ fn print(aors: &[AorView], json: bool) -> Result {
             "expires in",
             "phone",
         ];
-        table(&mut out, Paint::stdout(), &head, &rows)?;
+        table(&mut out, heads.then(Paint::stdout), &head, &rows)?;
     }
     out.flush()?;
     Ok(())
@@ -130,11 +132,11 @@ fn print(aors: &[AorView], json: bool) -> Result {
 fn rows(aor: &AorView) -> impl Iterator<Item = Vec<String>> {
     aor.bindings.iter().map(|binding| {
         vec![
-            aor.aor.clone(),
-            binding.contact.clone(),
+            safe(&aor.aor),
+            safe(&binding.contact),
             format!("{} {}", binding.transport, binding.peer),
             duration(binding.expires_s.into()),
-            binding.user_agent.clone(),
+            safe(&binding.user_agent),
         ]
     })
 }

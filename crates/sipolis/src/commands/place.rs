@@ -4,6 +4,7 @@ use admin::control::{Answer, Client, Operations, Request, Response};
 use location::{FileDisk, Subscribers};
 use std::fmt::Display;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -95,10 +96,12 @@ impl Server {
 
 fn connect(data: &Path) -> Result<Option<Client>> {
     Client::connect(data).map_err(|error| {
-        Failure::during(
-            format_args!("the control socket in {}", data.display()),
-            error,
-        )
+        let hint = match error.kind() {
+            ErrorKind::PermissionDenied => "; run this as the user that runs the server",
+            _ => "",
+        };
+        let name = data.display();
+        Failure::new(format!("the control socket in {name}: {error}{hint}"))
     })
 }
 

@@ -5,7 +5,7 @@ mod import;
 use super::place::{Address, Place, Server, unexpected};
 use crate::failure::{Failure, Result};
 use crate::password;
-use crate::terminal::{Paint, counted};
+use crate::terminal::{Paint, counted, safe};
 use admin::control::{Request, Response, USERS_PER_REQUEST_MAX, User, hex};
 use clap::Subcommand;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -268,7 +268,9 @@ fn print_user(server: &mut Server, address: &Address, json: bool) -> Result {
                 writeln!(
                     out,
                     "  phone                   {} at {}, for another {} s",
-                    binding.contact, binding.peer, binding.expires_s
+                    safe(&binding.contact),
+                    binding.peer,
+                    binding.expires_s
                 )?;
             }
         }

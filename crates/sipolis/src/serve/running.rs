@@ -6,14 +6,13 @@ use crate::failure::{Failure, Result};
 use crate::password;
 use admin::Dns;
 use admin::control::{self, Operations};
-use config::{Config, ListenTransport};
+use config::Config;
 use edge::{Log, Resolver};
 use location::{Hooks, Location, Recovery, Subscribers, Wall, Writer, WriterThread};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use sip_core::{Digest, Shared};
 use std::io;
-use std::net::{Ipv6Addr, UdpSocket};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -42,8 +41,7 @@ pub(crate) struct Running {
 impl Setup {
     /// Reads the configuration.
     pub(crate) fn new(source: Source) -> Result<Self> {
-        let mut config = source.read()?;
-        without_missing_ipv6(&mut config);
+        let config = source.read()?;
         Ok(Self { source, config })
     }
 
@@ -206,22 +204,6 @@ fn hooks(post: &edge::Post, log: &Log) -> Hooks {
         on_commit: Box::new(move || post.committed()),
         on_notice: Box::new(move |notice| log.line(notice.to_string())),
     }
-}
-
-/// On a machine without IPv6, listening on all of its addresses is listening on those of IPv4.
-pub(crate) fn without_missing_ipv6(config: &mut Config) {
-    let listen = &mut config.server.listen;
-    if UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_ok() {
-        return;
-    }
-    let all =
-        |l: &config::Listen, v6: bool| l.address.ip().is_unspecified() && l.address.is_ipv6() == v6;
-    let places: Vec<(ListenTransport, u16)> = listen
-        .iter()
-        .filter(|l| all(l, false))
-        .map(|l| (l.transport, l.address.port()))
-        .collect();
-    listen.retain(|l| !(all(l, true) && places.contains(&(l.transport, l.address.port()))));
 }
 
 fn random() -> Result<u64> {
