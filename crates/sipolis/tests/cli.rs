@@ -5,9 +5,12 @@ mod server;
 
 use phone::Phone;
 use server::{Serve, refused, run, sipolis};
+use std::collections::HashSet;
 use std::fs;
 use std::net::UdpSocket;
 use std::process::Command;
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 const ALICE: &str = "alice@example.com";
 
@@ -66,6 +69,51 @@ fn an_acknowledged_registration_is_there_after_kill_9_and_after_term() {
         assert!(list.contains(&port), "{list}");
         drop(again);
     }
+}
+
+#[test]
+fn term_in_the_middle_of_registrations_loses_none_that_was_acknowledged() {
+    let data = tempfile::tempdir().unwrap();
+    let more = ["--auth", "off", "--domain", "example.com"];
+    let mut server = Serve::start(data.path(), &more);
+    let (sender, acknowledged) = channel();
+    let phones: Vec<_> = (0..4)
+        .map(|line| {
+            let (address, sender) = (server.udp(), sender.clone());
+            // Registers one user after the other until the server has gone or refuses.
+            std::thread::spawn(move || {
+                for number in 0.. {
+                    let user = format!("line{line}-user{number}");
+                    let mut phone = Phone::new(address, &user, "example.com", "")
+                        .waiting(Duration::from_secs(1));
+                    if phone.try_register() != Some(200) {
+                        return;
+                    }
+                    sender.send(format!("{user}@example.com")).unwrap();
+                }
+            })
+        })
+        .collect();
+    drop(sender);
+    let mut users: Vec<String> = acknowledged.iter().take(200).collect();
+    server.signal("TERM");
+    users.extend(acknowledged);
+    phones.into_iter().for_each(|phone| phone.join().unwrap());
+    assert!(server.ended());
+
+    let _again = Serve::start(data.path(), &more);
+    let list = sipolis(data.path(), "bindings", &[]);
+    let there: HashSet<_> = list.lines().filter_map(|l| l.split(' ').next()).collect();
+    let lost: Vec<_> = users
+        .iter()
+        .filter(|user| !there.contains(user.as_str()))
+        .collect();
+    assert!(
+        lost.is_empty(),
+        "{} of {}: {lost:?}",
+        lost.len(),
+        users.len()
+    );
 }
 
 #[test]

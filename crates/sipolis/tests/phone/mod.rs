@@ -29,14 +29,25 @@ impl Phone {
 
     /// Registers, with credentials when it is challenged; the last status.
     pub(crate) fn register(&mut self) -> u16 {
-        let (code, challenge) = self.request("");
+        self.try_register().expect("a response")
+    }
+
+    /// As [`Self::register`]; `None`: the server has gone.
+    pub(crate) fn try_register(&mut self) -> Option<u16> {
+        let (code, challenge) = self.request("")?;
         match challenge {
             Some(challenge) if code == 401 => {
                 let credentials = self.answer(&challenge);
-                self.request(&credentials).0
+                Some(self.request(&credentials)?.0)
             }
-            _ => code,
+            _ => Some(code),
         }
+    }
+
+    /// Takes the server for gone when a response takes longer: a request may have come as it ended.
+    pub(crate) fn waiting(self, longest: Duration) -> Self {
+        self.socket.set_read_timeout(Some(longest)).unwrap();
+        self
     }
 
     /// The port it registers from.
@@ -45,7 +56,7 @@ impl Phone {
     }
 
     /// Sends a REGISTER; status and challenge of the response.
-    fn request(&mut self, credentials: &str) -> (u16, Option<String>) {
+    fn request(&mut self, credentials: &str) -> Option<(u16, Option<String>)> {
         self.cseq += 1;
         let Self {
             user, domain, cseq, ..
@@ -58,9 +69,9 @@ impl Phone {
              {credentials}Content-Length: 0\r\n\r\n",
             local.port()
         );
-        self.socket.send(request.as_bytes()).unwrap();
+        self.socket.send(request.as_bytes()).ok()?;
         let mut buffer = [0; 65_536];
-        let len = self.socket.recv(&mut buffer).expect("a response");
+        let len = self.socket.recv(&mut buffer).ok()?;
         let mut index = Index::new();
         let bytes = &buffer[..len];
         index
@@ -69,7 +80,7 @@ impl Phone {
         let message = index.message(bytes);
         let challenge = message.header(Name::WwwAuthenticate);
         let challenge = challenge.map(|h| String::from_utf8(h.value.to_vec()).unwrap());
-        (message.code().unwrap(), challenge)
+        Some((message.code().unwrap(), challenge))
     }
 
     /// MD5 without qop (RFC 2069), as old phones do.
