@@ -386,10 +386,15 @@ impl<'a> Message<'a> {
         if cseq.method_text != self.method_text() {
             return Err(ParseError::MethodMismatch);
         }
-        if self.via_count() == 0 {
+        // A field may be there and hold no value.
+        let mut via_count = 0;
+        for via in self.vias() {
+            via?;
+            via_count += 1;
+        }
+        if via_count == 0 {
             return Err(ParseError::Missing(Name::Via));
         }
-        self.vias().try_for_each(|via| via.map(|_| ()))?;
         self.max_forwards()?;
         self.number(Name::Expires)?;
         if let Some(date) = self.header(Name::Date)

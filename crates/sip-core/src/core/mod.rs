@@ -31,7 +31,7 @@ use client::ClientTransaction;
 use location::{Flow, Location, Subscribers};
 use request::{Reply, Request};
 use server::{KeyMap, ServerTransaction};
-use sip_wire::{Edits, Framing, Index, Message, Method, ParseError, Response};
+use sip_wire::{Edits, Framing, Index, Message, Method, Name, ParseError, Response};
 use std::sync::Arc;
 
 /// What the workers share.
@@ -156,7 +156,6 @@ impl Core {
     /// A stream that can't be followed further: answers what can be answered. The caller closes.
     pub fn receive_broken(
         &mut self,
-        now: Now,
         flow: &Flow,
         bytes: &[u8],
         error: ParseError,
@@ -164,7 +163,7 @@ impl Core {
     ) {
         let mut index = std::mem::take(&mut self.index);
         let _ = index.parse(bytes, Framing::Stream, &self.settings.limits);
-        self.refuse_malformed(now, flow, index.message(bytes), error, sink);
+        self.refuse_malformed(flow, index.message(bytes), error, sink);
         self.index = index;
     }
 
@@ -226,11 +225,11 @@ impl Core {
         let parsed = index.parse(bytes, framing, &self.settings.limits);
         let message = index.message(bytes);
         match (parsed, message.method()) {
-            (Err(error), _) => self.refuse_malformed(now, flow, message, error, sink),
+            (Err(error), _) => self.refuse_malformed(flow, message, error, sink),
             (Ok(()), None) => self.response(now, flow, message, came, sink),
             (Ok(()), Some(method)) => match Request::read(message, method, flow) {
                 Ok(request) => self.request(now, &request, came, sink),
-                Err(error) => self.refuse_malformed(now, flow, message, error, sink),
+                Err(error) => self.refuse_malformed(flow, message, error, sink),
             },
         }
         self.index = index;
@@ -255,7 +254,6 @@ impl Core {
     /// Answers what can't be understood, when enough of it can (RFC 3261 section 16.3 item 1); ACKs and responses are dropped.
     fn refuse_malformed(
         &mut self,
-        _now: Now,
         flow: &Flow,
         message: Message<'_>,
         error: ParseError,
@@ -269,8 +267,19 @@ impl Core {
             why: error.phrase(),
             status: code,
         });
-        let Some(via) = message.top_via().ok().filter(|_| code != 0) else {
+        if code == 0 || message.header(Name::Via).is_none() {
             return;
+        }
+        // A Via that can't be read goes back as it is, to where it came from.
+        let (reply, source) = match message.top_via() {
+            Ok(via) => (Reply::new(flow, &via), Some(flow.peer)),
+            Err(_) => (
+                Reply {
+                    flow: *flow,
+                    via_port: flow.peer.port(),
+                },
+                None,
+            ),
         };
         let tag = self.local_tag(message.call_id().unwrap_or_default(), b"malformed");
         let mut out = std::mem::take(&mut self.out);
@@ -279,11 +288,11 @@ impl Core {
             request: message,
             code,
             reason: error.phrase(),
-            source: Some(flow.peer),
+            source,
             to_tag: &tag,
         }
         .write(b"", b"", &mut out);
-        self.send_reply(&Reply::new(flow, &via), &out, sink);
+        self.send_reply(&reply, &out, sink);
         self.out = out;
     }
 

@@ -1,38 +1,51 @@
-use super::nonce::{Nonce, SKEW_MS, TIME_BITS};
-use std::sync::atomic::{AtomicU64, Ordering};
+#![allow(
+    clippy::disallowed_types,
+    reason = "a nonce may be used on any worker, and a bucket is held for a few comparisons"
+)]
+
+use super::nonce::{Nonce, SKEW_MS};
+use std::sync::{Mutex, PoisonError};
 
 /// Which counts of which nonces were used, in memory of fixed size. Only right credentials come here, so that a stranger
 /// can't fill it.
 ///
-/// A nonce has one place, and the place belongs to the newest nonce that was used there. An older one can't tell any more
-/// which of its counts were used, and has to be replaced: never a replay, at worst a round trip. Two nonces of the same
-/// millisecond in the same place share their count, with the same result.
+/// A nonce has its bucket, and a bucket has a few places. When they are taken the oldest nonce has to go, and with it every nonce as old: those can't
+/// tell any more which of their counts were used, and are replaced, never played again. Two nonces of the same
+/// millisecond in the same bucket share their count, with the same result.
 pub(super) struct Counts {
-    slots: Box<[Slot]>,
+    buckets: Box<[Mutex<Bucket>]>,
 }
 
-struct Slot {
-    /// Time of issue of the nonce in the upper bits, its highest count in the lower.
-    used: AtomicU64,
-    /// Fingerprint of the request with that count. Written after `used`; whoever reads in between takes a repeated request for
-    /// a replay, which is harmless.
-    request: AtomicU64,
+/// A lock is held for a few comparisons, never across anything that waits.
+#[derive(Default)]
+struct Bucket {
+    places: [Place; PLACES],
+    /// Nonces issued up to then are not known any more.
+    forgotten_ms: u64,
 }
 
-const COUNT_BITS: u32 = 64 - TIME_BITS;
+#[derive(Clone, Copy, Default)]
+struct Place {
+    /// 0: free.
+    issued_ms: u64,
+    /// Highest count used.
+    count: u32,
+    /// Fingerprint of the request with that count.
+    request: Option<std::num::NonZeroU64>,
+}
+
+const PLACES: usize = 4;
 
 /// The highest count, which can't be followed by another.
-pub(super) const COUNT_MAX: u32 = (1 << COUNT_BITS) - 1;
+pub(super) const COUNT_MAX: u32 = (1 << 24) - 1;
 
 impl Counts {
-    pub(super) fn new(slots: usize) -> Self {
-        let slot = || Slot {
-            used: AtomicU64::new(0),
-            request: AtomicU64::new(0),
-        };
+    /// Room for so many nonces, rounded up to a power of two.
+    pub(super) fn new(nonces: usize) -> Self {
+        let buckets = nonces.div_ceil(PLACES).next_power_of_two();
         Self {
-            slots: std::iter::repeat_with(slot)
-                .take(slots.next_power_of_two())
+            buckets: std::iter::repeat_with(Mutex::default)
+                .take(buckets)
                 .collect(),
         }
     }
@@ -46,26 +59,55 @@ impl Counts {
         count: u32,
         fingerprint: Option<u64>,
     ) -> bool {
-        let slot = &self.slots[nonce.seal as usize & (self.slots.len() - 1)];
-        let wanted = nonce.issued_ms << COUNT_BITS | u64::from(count.min(COUNT_MAX));
-        let mut used = slot.used.load(Ordering::Acquire);
-        loop {
-            let of_the_future = used >> COUNT_BITS > now_ms + SKEW_MS; // the clock was set back
-            if used >= wanted && !of_the_future {
-                return used == wanted
-                    && fingerprint.is_some_and(|f| f == slot.request.load(Ordering::Acquire));
+        let bucket = &self.buckets[nonce.seal as usize & (self.buckets.len() - 1)];
+        let mut bucket = bucket.lock().unwrap_or_else(PoisonError::into_inner);
+        bucket.heed_clock(now_ms);
+        let wanted = Place {
+            issued_ms: nonce.issued_ms.max(1),
+            count: count.min(COUNT_MAX),
+            request: fingerprint.and_then(std::num::NonZeroU64::new),
+        };
+        bucket.take(wanted)
+    }
+}
+
+impl Bucket {
+    fn take(&mut self, wanted: Place) -> bool {
+        if let Some(known) = self
+            .places
+            .iter_mut()
+            .find(|place| place.issued_ms == wanted.issued_ms)
+        {
+            if known.count >= wanted.count {
+                return known.count == wanted.count
+                    && wanted.request.is_some()
+                    && known.request == wanted.request;
             }
-            match slot
-                .used
-                .compare_exchange_weak(used, wanted, Ordering::AcqRel, Ordering::Acquire)
-            {
-                Ok(_) => break,
-                Err(now) => used = now,
-            }
+            *known = wanted;
+            return true;
         }
-        slot.request
-            .store(fingerprint.unwrap_or(0), Ordering::Release);
+        if wanted.issued_ms <= self.forgotten_ms {
+            return false;
+        }
+        let Some(oldest) = self.places.iter_mut().min_by_key(|place| place.issued_ms) else {
+            return false;
+        };
+        self.forgotten_ms = self.forgotten_ms.max(oldest.issued_ms);
+        if wanted.issued_ms <= self.forgotten_ms {
+            return false;
+        }
+        *oldest = wanted;
         true
+    }
+
+    /// When the clock was set back, what is of the future now must not lock its bucket.
+    fn heed_clock(&mut self, now_ms: u64) {
+        let is_future = |ms: u64| ms > now_ms + SKEW_MS;
+        if is_future(self.forgotten_ms)
+            || self.places.iter().any(|place| is_future(place.issued_ms))
+        {
+            *self = Self::default();
+        }
     }
 }
 
@@ -101,12 +143,21 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_nonce_displaces_an_older_one_which_is_then_never_good_again() {
+    fn a_full_bucket_forgets_its_oldest_nonce_which_is_then_never_good_again() {
         let counts = Counts::new(1);
-        assert!(counts.take(&nonce(5), 10, 1, Some(1)));
-        assert!(counts.take(&nonce(6), 10, 1, Some(2)));
-        assert!(!counts.take(&nonce(5), 10, 1, Some(1)));
+        for ms in [8, 5, 7, 6] {
+            assert!(
+                counts.take(&nonce(ms), 10, 1, Some(ms)),
+                "in any order while there is room"
+            );
+        }
+        assert!(counts.take(&nonce(9), 10, 1, Some(9)));
+        assert!(!counts.take(&nonce(5), 10, 1, Some(5)));
         assert!(!counts.take(&nonce(5), 10, 2, Some(3)));
+        assert!(
+            !counts.take(&nonce(4), 10, 1, Some(4)),
+            "as old as one that was forgotten"
+        );
         assert!(counts.take(&nonce(6), 10, 2, Some(4)));
     }
 
