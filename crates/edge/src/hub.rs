@@ -33,7 +33,7 @@ impl Handler for Hub {
 
     fn broken(&mut self, io: &mut Io, from: &Source, bytes: &[u8], error: ParseError) {
         let flow = flow(from);
-        self.call(io, |core, now, outlet| {
+        self.call(io, |core, _, outlet| {
             core.receive_broken(&flow, bytes, error, outlet);
         });
     }

@@ -29,11 +29,11 @@ pub use frame::{Frame, Framer};
 pub use index::{Framing, Index};
 pub use limits::Limits;
 pub use list::{Value, Values, first_value};
-pub use message::{CSeq, Header, Headers, Message, StartLine};
+pub use message::{CSeq, Essentials, Header, Headers, Message, StartLine};
 pub use method::Method;
 pub use name::Name;
 pub use params::{Param, Params};
-pub use respond::{Response, reason_phrase};
+pub use respond::{Response, reason_phrase, write_ip, write_number};
 pub use uri::{Scheme, Uri};
 pub use via::{Via, ViaTransport};
 

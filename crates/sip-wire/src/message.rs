@@ -90,6 +90,27 @@ const SINGLE: [Name; 13] = [
     Name::SessionExpires,
 ];
 
+/// What every message must have, decoded.
+#[derive(Clone, Copy, Debug)]
+pub struct Essentials<'a> {
+    /// The Request-URI; of a response, the URI in To.
+    pub uri: Uri<'a>,
+    /// The topmost Via.
+    pub via: Via<'a>,
+    /// From.
+    pub from: NameAddr<'a>,
+    /// The URI in From.
+    pub from_uri: Uri<'a>,
+    /// To.
+    pub to: NameAddr<'a>,
+    /// The URI in To.
+    pub to_uri: Uri<'a>,
+    /// Call-ID.
+    pub call_id: &'a [u8],
+    /// CSeq.
+    pub cseq: CSeq<'a>,
+}
+
 impl<'a> Message<'a> {
     pub(crate) const fn new(index: &'a Index, bytes: &'a [u8]) -> Self {
         Self { index, bytes }
@@ -356,28 +377,52 @@ impl<'a> Message<'a> {
     /// # Errors
     /// The first fault found.
     pub fn check(&self) -> Result<(), ParseError> {
+        self.essentials().map(|_| ())
+    }
+
+    /// [`Self::check`], and what it has decoded on its way, so that nobody has to decode it again.
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn essentials(&self) -> Result<Essentials<'a>, ParseError> {
         for name in SINGLE {
             if self.first(name) != self.index.last[name as usize] {
                 return Err(ParseError::Repeated(name));
             }
         }
         self.required(Name::Via)?;
-        for name in [Name::From, Name::To] {
-            let uri = self.name_addr(name)?.uri();
-            uri.map_err(|_| ParseError::Malformed(name))?;
-        }
-        self.call_id()?;
+        let (from, from_uri) = self.person(Name::From)?;
+        let (to, to_uri) = self.person(Name::To)?;
+        let call_id = self.call_id()?;
         let cseq = self.cseq()?;
-        match self.index.start {
-            Start::Request { .. } => self.check_request(&cseq),
+        let (uri, via) = match self.index.start {
+            Start::Request { .. } => (self.checked_uri(&cseq)?, self.checked_vias()?),
             Start::Response { code, .. } if !(100..700).contains(&code) => {
-                Err(ParseError::StartLine)
+                return Err(ParseError::StartLine);
             }
-            Start::Response { .. } => self.top_via().map(|_| ()),
+            Start::Response { .. } => (to_uri, self.top_via()?),
+        };
+        if self.is_request() {
+            self.check_rest()?;
         }
+        Ok(Essentials {
+            uri,
+            via,
+            from,
+            from_uri,
+            to,
+            to_uri,
+            call_id,
+            cseq,
+        })
     }
 
-    fn check_request(&self, cseq: &CSeq<'_>) -> Result<(), ParseError> {
+    fn person(&self, name: Name) -> Result<(NameAddr<'a>, Uri<'a>), ParseError> {
+        let person = self.name_addr(name)?;
+        let uri = person.uri().map_err(|_| ParseError::Malformed(name))?;
+        Ok((person, uri))
+    }
+
+    fn checked_uri(&self, cseq: &CSeq<'_>) -> Result<Uri<'a>, ParseError> {
         let uri = self.uri()?;
         // A Request-URI has no headers (RFC 3261 section 19.1.1).
         if matches!(uri.scheme, Scheme::Sip | Scheme::Sips) && !uri.headers.is_empty() {
@@ -386,15 +431,19 @@ impl<'a> Message<'a> {
         if cseq.method_text != self.method_text() {
             return Err(ParseError::MethodMismatch);
         }
+        Ok(uri)
+    }
+
+    /// The topmost Via, when all are well formed.
+    fn checked_vias(&self) -> Result<Via<'a>, ParseError> {
+        let mut vias = self.vias();
         // A field may be there and hold no value.
-        let mut via_count = 0;
-        for via in self.vias() {
-            via?;
-            via_count += 1;
-        }
-        if via_count == 0 {
-            return Err(ParseError::Missing(Name::Via));
-        }
+        let top = vias.next().ok_or(ParseError::Missing(Name::Via))??;
+        vias.try_for_each(|via| via.map(|_| ()))?;
+        Ok(top)
+    }
+
+    fn check_rest(&self) -> Result<(), ParseError> {
         self.max_forwards()?;
         self.number(Name::Expires)?;
         if let Some(date) = self.header(Name::Date)

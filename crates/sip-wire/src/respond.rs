@@ -136,8 +136,8 @@ fn write_top_via(out: &mut Vec<u8>, top: &Value<'_>, via: &Via<'_>, source: Sock
     out.extend_from_slice(b"\r\n");
 }
 
-/// As `Display` does, without its machinery for IPv4.
-fn write_ip(out: &mut Vec<u8>, ip: IpAddr) {
+/// Appends an address as `Display` writes it, without its machinery for IPv4.
+pub fn write_ip(out: &mut Vec<u8>, ip: IpAddr) {
     match ip {
         IpAddr::V4(ip) => {
             let [a, b, c, d] = ip.octets().map(u32::from);
@@ -161,7 +161,8 @@ fn write_header(out: &mut Vec<u8>, header: &Header<'_>) {
     out.extend_from_slice(b"\r\n");
 }
 
-fn write_number(out: &mut Vec<u8>, mut number: u32) {
+/// Appends a number in decimal.
+pub fn write_number(out: &mut Vec<u8>, mut number: u32) {
     let mut digits = [0u8; 10];
     let mut at = digits.len();
     loop {

@@ -21,8 +21,7 @@ impl Core {
         if routed.token.is_some() {
             return true;
         }
-        let from = request.from.uri().ok();
-        let from_host = from.map_or(Host::Foreign, |from| self.person(&from, request));
+        let from_host = self.person(&request.from_uri, request);
         let to_us = routed.host != Host::Foreign && routed.next_route.is_none();
         if from_host == Host::Foreign && to_us
             || !self.settings.auth && (to_us || from_host != Host::Foreign)
@@ -36,7 +35,7 @@ impl Core {
             self.answer(request, 403, "Relaying Denied", b"", sink);
             return false;
         }
-        let realm = self.realm(from.as_ref(), from_host);
+        let realm = self.realm(&request.from_uri, from_host);
         self.authenticate(now, request, Name::ProxyAuthorization, &realm, sink)
             .is_some()
     }
@@ -52,10 +51,10 @@ impl Core {
     }
 
     /// The realm of a user: its domain.
-    pub(super) fn realm(&self, uri: Option<&Uri<'_>>, host: Host) -> String {
-        let domain = match uri {
-            Some(uri) if host == Host::Domain => uri.host,
-            _ => self.ours.primary(),
+    pub(super) fn realm(&self, uri: &Uri<'_>, host: Host) -> String {
+        let domain = match host {
+            Host::Domain => uri.host,
+            Host::Alias | Host::Foreign => self.ours.primary(),
         };
         String::from_utf8_lossy(domain).to_ascii_lowercase()
     }

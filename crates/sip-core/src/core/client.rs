@@ -272,12 +272,7 @@ impl Core {
         sink: &mut impl Sink,
     ) {
         self.counters.responses_received += u64::from(came == Came::Fresh);
-        let (Ok(()), Ok(via), Ok(cseq), Some(code)) = (
-            message.check(),
-            message.top_via(),
-            message.cseq(),
-            message.code(),
-        ) else {
+        let (Ok(essentials), Some(code)) = (message.essentials(), message.code()) else {
             self.counters.malformed += 1;
             return sink.event(&Event::Malformed {
                 flow,
@@ -285,7 +280,7 @@ impl Core {
                 status: 0,
             });
         };
-        let Some(branch) = Branch::parse(via.branch()) else {
+        let Some(branch) = Branch::parse(essentials.via.branch()) else {
             return;
         };
         if branch.worker != self.worker {
@@ -303,7 +298,7 @@ impl Core {
             200..300 => ClientInput::Success,
             _ => ClientInput::Failure,
         };
-        if is_invite && cseq.method == Method::Cancel {
+        if is_invite && essentials.cseq.method == Method::Cancel {
             if let Some(cancel) = client.cancel() {
                 cancel
                     .machine
@@ -311,7 +306,7 @@ impl Core {
             }
             return self.settle_client(branch.handle);
         }
-        if is_invite == (cseq.method == Method::Invite) {
+        if is_invite == (essentials.cseq.method == Method::Invite) {
             self.client_input(now, branch.handle, input, Some((code, message)), sink);
         }
     }

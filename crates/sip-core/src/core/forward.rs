@@ -6,9 +6,8 @@ use crate::branch::Branch;
 use crate::keyed::Keyed;
 use crate::token::Token;
 use location::{Flow, Transport};
-use sip_wire::{Edits, Header, Message, Name, Span, Value};
+use sip_wire::{Edits, Header, Message, Name, Span, Value, write_ip, write_number};
 use smallvec::SmallVec;
-use std::io::Write;
 use std::net::SocketAddr;
 
 /// What all branches of a request have in common.
@@ -74,11 +73,17 @@ pub(super) struct Place<'a> {
 
 impl Place<'_> {
     fn write_host(&self, out: &mut Vec<u8>) {
-        // Writing to a Vec can't fail.
-        let _ = match self.advertise {
-            Some(host) => write!(out, "{host}:{}", self.address.port()),
-            None => write!(out, "{}", self.address),
-        };
+        match (self.advertise, self.address) {
+            (Some(host), _) => out.extend_from_slice(host.as_bytes()),
+            (None, SocketAddr::V4(_)) => write_ip(out, self.address.ip()),
+            (None, SocketAddr::V6(_)) => {
+                out.push(b'[');
+                write_ip(out, self.address.ip());
+                out.push(b']');
+            }
+        }
+        out.push(b':');
+        write_number(out, u32::from(self.address.port()));
     }
 
     fn write_record_route(&self, token: &[u8], out: &mut Vec<u8>) {
@@ -195,13 +200,25 @@ impl Outgoing<'_> {
             .request
             .max_forwards()
             .map_or(70, |n| n.saturating_sub(1));
-        let mut put = |name, text: &str, known| match message.header(known) {
-            Some(header) => edits.replace(header.value_span, text.as_bytes()),
-            None => put_line(name, text.as_bytes(), lines),
-        };
-        put("Max-Forwards", &left.to_string(), Name::MaxForwards);
-        if let Some(breadth) = self.target.breadth {
-            put("Max-Breadth", &breadth.to_string(), Name::MaxBreadth);
+        let counts = [
+            (Name::MaxForwards, Some(u32::from(left))),
+            (Name::MaxBreadth, self.target.breadth),
+        ];
+        for (name, count) in counts {
+            let Some(count) = count else { continue };
+            match message.header(name) {
+                Some(header) => {
+                    let mut text = Vec::with_capacity(10);
+                    write_number(&mut text, count);
+                    edits.replace(header.value_span, &text);
+                }
+                None => {
+                    lines.extend_from_slice(name.text().as_bytes());
+                    lines.extend_from_slice(b": ");
+                    write_number(lines, count);
+                    lines.extend_from_slice(b"\r\n");
+                }
+            }
         }
     }
 
@@ -211,7 +228,10 @@ impl Outgoing<'_> {
         text.clear();
         if via.wants_rport() {
             if let Some(rport) = via.params.param("rport") {
-                let _ = write!(text, "rport={};received={}", peer.port(), peer.ip());
+                text.extend_from_slice(b"rport=");
+                write_number(text, u32::from(peer.port()));
+                text.extend_from_slice(b";received=");
+                write_ip(text, peer.ip());
                 let start = offset_in(self.request.message.bytes(), rport.name);
                 edits.replace(
                     Span {
@@ -222,7 +242,8 @@ impl Outgoing<'_> {
                 );
             }
         } else if !is_host(via.host, peer) {
-            let _ = write!(text, ";received={}", peer.ip());
+            text.extend_from_slice(b";received=");
+            write_ip(text, peer.ip());
             edits.replace(at(via.span.end), text);
         }
     }
@@ -310,7 +331,8 @@ pub(super) fn write_hop_by_hop(
     lines: &[u8],
     out: &mut Vec<u8>,
 ) {
-    let _ = write!(out, "{method} ");
+    out.extend_from_slice(method.as_bytes());
+    out.push(b' ');
     out.extend_from_slice(sent.request_uri().0);
     out.extend_from_slice(b" SIP/2.0\r\n");
     let mut field = |header: Option<Header<'_>>| {
@@ -325,7 +347,11 @@ pub(super) fn write_hop_by_hop(
     field(sent.header(Name::CallId));
     put_line("To", to, out);
     let number = sent.cseq().map_or(0, |cseq| cseq.number);
-    let _ = write!(out, "CSeq: {number} {method}\r\nMax-Forwards: 70\r\n");
+    out.extend_from_slice(b"CSeq: ");
+    write_number(out, number);
+    out.push(b' ');
+    out.extend_from_slice(method.as_bytes());
+    out.extend_from_slice(b"\r\nMax-Forwards: 70\r\n");
     out.extend_from_slice(lines);
     out.extend_from_slice(b"Content-Length: 0\r\n\r\n");
 }

@@ -78,19 +78,9 @@ impl Core {
 
     /// REGISTER (RFC 3261 section 10.3).
     fn register(&mut self, now: Now, request: &Request<'_>, sink: &mut impl Sink) {
-        let Ok(to) = request.to.uri() else {
-            return self.refuse_registration(
-                request,
-                &Refusal {
-                    code: 400,
-                    reason: "Malformed To",
-                },
-                b"",
-                sink,
-            );
-        };
+        let to = &request.to_uri;
         let host = match to.scheme {
-            Scheme::Sip | Scheme::Sips => self.person(&to, request),
+            Scheme::Sip | Scheme::Sips => self.person(to, request),
             _ => Host::Foreign,
         };
         if host == Host::Foreign || to.user.is_none() {
@@ -105,9 +95,9 @@ impl Core {
             );
         }
         let mut aor = Vec::with_capacity(64);
-        self.ours.write_aor(&to, host, &mut aor);
+        self.ours.write_aor(to, host, &mut aor);
         if self.settings.auth {
-            let realm = self.realm(Some(&to), host);
+            let realm = self.realm(to, host);
             let Some(user) = self.authenticate(now, request, Name::Authorization, &realm, sink)
             else {
                 return;

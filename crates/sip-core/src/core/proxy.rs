@@ -84,7 +84,7 @@ impl Core {
     fn loop_hash(&self, request: &Request<'_>) -> u64 {
         let route = request.first_route().unwrap_or_default();
         let number = request.cseq.number.to_be_bytes();
-        let to_tag = request.to.tag().unwrap_or_default();
+        let to_tag = request.recipient_tag().unwrap_or_default();
         self.keyed.hash(&[
             request.uri.text,
             request.sender_tag(),

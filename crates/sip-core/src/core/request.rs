@@ -1,5 +1,5 @@
 use location::Flow;
-use sip_wire::{CSeq, Message, Method, Name, NameAddr, ParseError, Uri, Via};
+use sip_wire::{Essentials, Message, Method, Name, ParseError, Via};
 use std::net::SocketAddr;
 
 /// A request that has passed [`Message::check`], with what every step needs of it.
@@ -7,15 +7,20 @@ use std::net::SocketAddr;
 pub(super) struct Request<'a> {
     pub(super) message: Message<'a>,
     pub(super) method: Method,
-    pub(super) uri: Uri<'a>,
-    pub(super) via: Via<'a>,
-    pub(super) from: NameAddr<'a>,
-    pub(super) to: NameAddr<'a>,
-    pub(super) call_id: &'a [u8],
-    pub(super) cseq: CSeq<'a>,
+    essentials: Essentials<'a>,
+    from_tag: &'a [u8],
+    to_tag: Option<&'a [u8]>,
     /// The flow it came on.
     pub(super) flow: Flow,
     pub(super) reply: Reply,
+}
+
+impl<'a> std::ops::Deref for Request<'a> {
+    type Target = Essentials<'a>;
+
+    fn deref(&self) -> &Essentials<'a> {
+        &self.essentials
+    }
 }
 
 impl<'a> Request<'a> {
@@ -24,28 +29,28 @@ impl<'a> Request<'a> {
         method: Method,
         flow: &Flow,
     ) -> Result<Self, ParseError> {
-        message.check()?;
-        let via = message.top_via()?;
+        let essentials = message.essentials()?;
         Ok(Self {
             message,
             method,
-            uri: message.uri()?,
-            via,
-            from: message.from()?,
-            to: message.to()?,
-            call_id: message.call_id()?,
-            cseq: message.cseq()?,
+            essentials,
+            from_tag: essentials.from.tag().unwrap_or_default(),
+            to_tag: essentials.to.tag(),
             flow: *flow,
-            reply: Reply::new(flow, &via),
+            reply: Reply::new(flow, &essentials.via),
         })
     }
 
     pub(super) fn sender_tag(&self) -> &'a [u8] {
-        self.from.tag().unwrap_or_default()
+        self.from_tag
+    }
+
+    pub(super) fn recipient_tag(&self) -> Option<&'a [u8]> {
+        self.to_tag
     }
 
     pub(super) fn has_to_tag(&self) -> bool {
-        self.to.tag().is_some()
+        self.to_tag.is_some()
     }
 
     /// May make a dialog, or stands outside one: what needs credentials, and what gets a Record-Route.

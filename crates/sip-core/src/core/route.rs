@@ -216,12 +216,10 @@ impl Core {
     }
 
     fn is_own(&self, request: &Request<'_>, aor: &[u8]) -> bool {
-        let Ok(from) = request.from.uri() else {
-            return false;
-        };
+        let from = &request.from_uri;
         let mut own = Vec::with_capacity(64);
         self.ours
-            .write_aor(&from, self.person(&from, request), &mut own);
+            .write_aor(from, self.person(from, request), &mut own);
         own == aor
     }
 
@@ -233,13 +231,13 @@ impl Core {
         request: &Request<'_>,
         sink: &mut impl Sink,
     ) -> Option<Flow> {
-        let to = request.to.uri().ok()?;
-        let host = self.person(&to, request);
+        let to = &request.to_uri;
+        let host = self.person(to, request);
         if host == Host::Foreign {
             return None;
         }
         let mut aor = Vec::with_capacity(64);
-        self.ours.write_aor(&to, host, &mut aor);
+        self.ours.write_aor(to, host, &mut aor);
         self.shared.location.read(&aor, now.wall, |bindings| {
             let same = |uri: &[u8]| Uri::parse(uri).is_ok_and(|uri| uri.equals(&request.uri));
             let binding = bindings

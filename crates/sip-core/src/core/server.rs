@@ -244,7 +244,9 @@ impl Core {
             if !self.server_input(now, handle, ServerInput::Ack, None, sink) {
                 return;
             }
-        } else if request.to.tag() == Some(&self.local_tag(request.call_id, request.sender_tag())) {
+        } else if request.recipient_tag()
+            == Some(&self.local_tag(request.call_id, request.sender_tag()))
+        {
             return; // To an answer that we gave without a transaction.
         }
         self.forward_ack(now, request, sink);
