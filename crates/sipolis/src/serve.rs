@@ -9,6 +9,7 @@ mod settings;
 mod source;
 
 pub(crate) use running::{Running, Setup};
+pub(crate) use settings::wanted;
 pub(crate) use source::{Source, without_missing_ipv6};
 
 use crate::failure::Result;

@@ -6,7 +6,7 @@ use crate::serve;
 use crate::terminal::Paint;
 use admin::control::Client;
 use config::{Config, Listen, ListenTransport};
-use net::limits::{self, Limit, Wanted};
+use net::limits::{self, Limit};
 use std::io::{self, Write};
 use std::net::{TcpListener, UdpSocket};
 
@@ -50,7 +50,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
             ..Finding::new("digest", Level::Warn, text)
         });
     }
-    findings.extend(limits::probe(&Wanted::default()).into_iter().map(machine));
+    let limits = limits::probe(&serve::wanted(&config));
+    findings.extend(limits.into_iter().map(machine));
     report(&findings, arguments.json)
 }
 

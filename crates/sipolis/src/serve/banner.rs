@@ -1,4 +1,4 @@
-use super::Running;
+use super::{Running, wanted};
 use crate::failure::Result;
 use crate::terminal::{Paint, counted};
 use net::limits::{self, Wanted};
@@ -62,8 +62,9 @@ pub(super) fn print(running: &Running) -> Result {
         data_flag(running)
     );
     line("add a user", paint.bold(example))?;
+    let wanted = wanted(&present.config);
     drop(present);
-    limits(&mut out, paint)?;
+    limits(&mut out, paint, &wanted)?;
     warnings(&mut out, paint, running)?;
     out.flush()?;
     Ok(())
@@ -83,8 +84,8 @@ fn data_flag(running: &Running) -> String {
     }
 }
 
-fn limits(out: &mut impl Write, paint: Paint) -> Result {
-    let limits = limits::probe(&Wanted::default());
+fn limits(out: &mut impl Write, paint: Paint, wanted: &Wanted) -> Result {
+    let limits = limits::probe(wanted);
     let short: Vec<_> = limits.iter().filter(|limit| !limit.enough).collect();
     if !short.is_empty() {
         writeln!(

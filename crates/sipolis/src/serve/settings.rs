@@ -4,6 +4,7 @@ use admin::DnsOptions;
 use config::{Config, ListenTransport};
 use location::{Transport, WriterOptions};
 use net::SocketOptions;
+use net::limits::Wanted;
 use sip_core::{Domains, Settings, Timers};
 use std::thread::available_parallelism;
 use std::time::Duration;
@@ -102,6 +103,15 @@ fn listen(listen: &config::Listen) -> edge::Listen {
             ListenTransport::Tcp => Transport::Tcp,
         },
         address: listen.address,
+    }
+}
+
+/// What the machine should give.
+pub(crate) fn wanted(config: &Config) -> Wanted {
+    Wanted {
+        backlog: config.connections.backlog.into(),
+        buffer_bytes: config.datagrams.buffer_bytes.into(),
+        ..Wanted::default()
     }
 }
 
