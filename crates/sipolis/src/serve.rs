@@ -10,7 +10,7 @@ mod source;
 
 pub(crate) use running::{Running, Setup};
 pub(crate) use settings::wanted;
-pub(crate) use source::{Source, without_missing_ipv6};
+pub(crate) use source::Source;
 
 use crate::failure::Result;
 use std::path::PathBuf;

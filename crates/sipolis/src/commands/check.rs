@@ -38,8 +38,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
         return Ok(());
     }
     let mut findings = Vec::new();
-    let mut config = configuration(arguments, &mut findings);
-    serve::without_missing_ipv6(&mut config);
+    let config = configuration(arguments, &mut findings);
     if !data(arguments, &config, &mut findings) {
         findings.extend(config.server.listen.iter().map(listener));
     }
@@ -133,6 +132,10 @@ fn listener(listen: &Listen) -> Finding {
     };
     match bound {
         Ok(()) => Finding::good("listen", format!("{listen} is free")),
+        Err(error) if without_ipv6(listen, &error) => {
+            let text = format!("{listen} is left out: this machine has no IPv6");
+            Finding::new("listen", Level::Warn, text)
+        }
         Err(error) => Finding {
             cure: format!(
                 "stop what uses it (`ss -lntup` shows it), or listen elsewhere: --listen {}",
@@ -141,6 +144,15 @@ fn listener(listen: &Listen) -> Finding {
             ..Finding::bad("listen", format!("{listen}: {error}"))
         },
     }
+}
+
+/// The server does without "all IPv6 addresses" where there are none.
+fn without_ipv6(listen: &Listen, error: &io::Error) -> bool {
+    const EAFNOSUPPORT: i32 = 97;
+    listen.address.is_ipv6()
+        && listen.address.ip().is_unspecified()
+        && (error.raw_os_error() == Some(EAFNOSUPPORT)
+            || error.kind() == io::ErrorKind::AddrNotAvailable)
 }
 
 /// A place to try instead.

@@ -109,6 +109,15 @@ fn warnings(out: &mut impl Write, paint: Paint, running: &Running) -> Result {
             paint.bad("Warning:")
         )?;
     }
+    if !running.left_out.is_empty() {
+        let left_out: Vec<_> = running.left_out.iter().map(ToString::to_string).collect();
+        writeln!(
+            out,
+            "\n{} this machine has no IPv6, so it does not listen on {}.",
+            paint.warn("Warning:"),
+            left_out.join(" and ")
+        )?;
+    }
     if let Some(text) = &running.dns_warning {
         writeln!(out, "\n{} {text}", paint.warn("Warning:"))?;
     }

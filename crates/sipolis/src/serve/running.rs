@@ -36,6 +36,8 @@ pub(crate) struct Running {
     pub(crate) recovered: (Recovery, Duration),
     /// Why names will not resolve.
     pub(crate) dns_warning: Option<String>,
+    /// Listeners that the machine has no IPv6 for.
+    pub(crate) left_out: Vec<edge::Listen>,
 }
 
 impl Setup {
@@ -73,6 +75,7 @@ impl Setup {
         let recovered = (recovery, reading.elapsed());
 
         let listeners = bound.listeners().to_vec();
+        let left_out = bound.left_out().to_vec();
         let names = domains::domains(&config, &dir, &subscribers, &listeners);
         let core_settings = Arc::new(settings::core(&config, names));
         let mut digest_key = [0; 16];
@@ -139,6 +142,7 @@ impl Setup {
             writer,
             recovered,
             dns_warning,
+            left_out,
         })
     }
 }

@@ -1,8 +1,7 @@
 use super::Arguments;
 use crate::commands::place::read_config;
 use crate::failure::Result;
-use config::{Config, ListenTransport};
-use std::net::{Ipv6Addr, UdpSocket};
+use config::Config;
 use std::path::Path;
 
 /// Where the configuration comes from: the file, and the command line, which wins. Read at the start and on each reload.
@@ -20,7 +19,6 @@ impl Source {
     pub(crate) fn read(&self) -> Result<Config> {
         let mut config = read_config(self.arguments.config.as_deref())?;
         self.apply(&mut config);
-        without_missing_ipv6(&mut config);
         Ok(config)
     }
 
@@ -51,22 +49,6 @@ impl Source {
             to.auth = auth;
         }
     }
-}
-
-/// On a machine without IPv6, listening on all of its addresses is listening on those of IPv4.
-pub(crate) fn without_missing_ipv6(config: &mut Config) {
-    let listen = &mut config.server.listen;
-    if UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_ok() {
-        return;
-    }
-    let all =
-        |l: &config::Listen, v6: bool| l.address.ip().is_unspecified() && l.address.is_ipv6() == v6;
-    let places: Vec<(ListenTransport, u16)> = listen
-        .iter()
-        .filter(|l| all(l, false))
-        .map(|l| (l.transport, l.address.port()))
-        .collect();
-    listen.retain(|l| !(all(l, true) && places.contains(&(l.transport, l.address.port()))));
 }
 
 #[cfg(test)]
