@@ -78,8 +78,6 @@ fn json(status: &Status, rates: &BTreeMap<String, f64>) -> Result {
 fn print(status: &Status, rates: &BTreeMap<String, f64>) -> Result {
     let paint = Paint::stdout();
     let mut out = io::stdout().lock();
-    let rate = |name: &str| rates.get(name).copied().unwrap_or(0.0);
-    let count = |name: &str| status.counters.get(name).copied().unwrap_or(0);
     writeln!(
         out,
         "{} {}, process {}, up {}, {} workers, digest {}",
@@ -90,64 +88,77 @@ fn print(status: &Status, rates: &BTreeMap<String, f64>) -> Result {
         status.workers,
         if status.auth { "on" } else { "off" },
     )?;
-    let mut line =
-        |name: &str, text: String| writeln!(out, "  {} {text}", paint.dim(format!("{name:<14}")));
-    line("listens on", status.listen.join(", "))?;
-    line("domains", status.domains.join(", "))?;
-    line("users", grouped(status.subscribers))?;
-    let bindings = format!(
-        "{} of {} users",
-        grouped(status.bindings),
-        grouped(status.aors)
-    );
-    line("bindings", bindings)?;
+    for (name, text) in holds(status).into_iter().chain(does(status, rates)) {
+        writeln!(out, "  {} {text}", paint.dim(format!("{name:<14}")))?;
+    }
+    Ok(())
+}
+
+/// What there is now.
+fn holds(status: &Status) -> Vec<(&'static str, String)> {
+    let count = |name: &str| grouped(status.counters.get(name).copied().unwrap_or(0));
     let connections: Vec<_> = status
         .connections
         .iter()
         .map(|(name, count)| format!("{name} {}", grouped(*count)))
         .collect();
-    line("connections", connections.join(", "))?;
-    line(
-        "transactions",
-        format!(
-            "{} server, {} client",
-            grouped(count("server_transactions")),
-            grouped(count("client_transactions"))
-        ),
-    )?;
-    let both = |requests, responses| {
-        format!(
-            "{:.0}/s requests, {:.0}/s responses",
-            rate(requests),
-            rate(responses)
-        )
+    let (bindings, aors) = (grouped(status.bindings), grouped(status.aors));
+    let (server, client) = (count("server_transactions"), count("client_transactions"));
+    vec![
+        ("listens on", status.listen.join(", ")),
+        ("domains", status.domains.join(", ")),
+        ("users", grouped(status.subscribers)),
+        ("bindings", format!("{bindings} of {aors} users")),
+        ("connections", connections.join(", ")),
+        ("transactions", format!("{server} server, {client} client")),
+    ]
+}
+
+/// What goes on.
+fn does(status: &Status, rates: &BTreeMap<String, f64>) -> Vec<(&'static str, String)> {
+    let per_second = |names: &[(&str, &str)]| {
+        let parts: Vec<_> = names
+            .iter()
+            .map(|(name, what)| {
+                let rate = rates.get(*name).copied().unwrap_or(0.0);
+                format!("{}/s {what}", grouped(rate.round() as u64))
+            })
+            .collect();
+        parts.join(", ")
     };
-    line("received", both("requests_received", "responses_received"))?;
-    line("sent", both("requests_sent", "responses_sent"))?;
-    line(
-        "registrations",
-        format!(
-            "{:.0}/s accepted, {:.0}/s refused, {:.0}/s challenged",
-            rate("registrations_accepted"),
-            rate("registrations_refused"),
-            rate("challenges")
+    let cpu = rates.get("cpu_percent").copied().unwrap_or(0.0);
+    let delay = status.queue_delay_us as f64 / 1000.0;
+    vec![
+        (
+            "received",
+            per_second(&[
+                ("requests_received", "requests"),
+                ("responses_received", "responses"),
+            ]),
         ),
-    )?;
-    line(
-        "calls",
-        format!(
-            "{:.1}/s answered, {:.1}/s failed",
-            rate("calls_answered"),
-            rate("calls_failed")
+        (
+            "sent",
+            per_second(&[
+                ("requests_sent", "requests"),
+                ("responses_sent", "responses"),
+            ]),
         ),
-    )?;
-    line(
-        "queue delay",
-        format!("{:.1} ms", status.queue_delay_us as f64 / 1000.0),
-    )?;
-    line("memory", bytes(status.memory_bytes))?;
-    line("cpu", format!("{:.1} % of one core", rate("cpu_percent")))?;
-    Ok(())
+        (
+            "registrations",
+            per_second(&[
+                ("registrations_accepted", "accepted"),
+                ("registrations_refused", "refused"),
+                ("challenges", "challenged"),
+            ]),
+        ),
+        (
+            "calls",
+            per_second(&[("calls_answered", "answered"), ("calls_failed", "failed")]),
+        ),
+        ("queue delay", format!("{delay:.1} ms")),
+        ("memory", bytes(status.memory_bytes)),
+        ("cpu", format!("{cpu:.1} % of one core")),
+    ]
 }
 
 #[cfg(test)]

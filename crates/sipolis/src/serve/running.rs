@@ -8,12 +8,12 @@ use admin::Dns;
 use admin::control::{self, Operations};
 use config::Config;
 use edge::{Log, Resolver};
-use location::{Hooks, Location, Recovery, Subscribers, Wall, Writer, WriterThread};
+use location::{FileDisk, Hooks, Location, Recovery, Subscribers, Wall, Writer, WriterThread};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use signal_hook::iterator::{Handle, Signals};
 use sip_core::{Digest, Shared};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -57,63 +57,27 @@ impl Setup {
         let _ = net::limits::raise_descriptors();
         let data = DataDir::open(&config.server.data)?;
         let bound = edge::Server::bind(settings::edge(&config, random()?)).map_err(not_bound)?;
-        let token_key = data.secret()?;
-        let subscribers = Arc::new(open_subscribers(&data)?);
-        let location = Arc::new(Location::new(settings::location(
-            &config,
-            [random()?, random()?],
-        )));
-        let reading = Instant::now();
-        let DataDir { path: dir, disk } = data;
-        let (writer, recovery) = Writer::open(
-            Arc::clone(&location),
-            disk,
-            settings::writer(&config),
-            wall_now(),
-        )
-        .map_err(|error| Failure::during(format_args!("bindings in {}", dir.display()), error))?;
-        let recovered = (recovery, reading.elapsed());
+        let stored = Stored::open(&config, data)?;
 
+        let post = bound.post().clone();
         let listeners = bound.listeners().to_vec();
         let left_out = bound.left_out().to_vec();
-        let names = domains::domains(&config, &dir, &subscribers, &listeners);
+        let names = domains::domains(&config, &stored.dir, &stored.subscribers, &listeners);
         let core_settings = Arc::new(settings::core(&config, names));
-        let mut digest_key = [0; 16];
-        password::fill(&mut digest_key)?;
-        let slots = config.digest.nonces_max as usize;
-        let shared = Arc::new(Shared {
-            location: Arc::clone(&location),
-            subscribers: Arc::clone(&subscribers),
-            digest: Digest::new(digest_key, slots, wall_now()),
-            token_key,
-        });
-        let post = bound.post().clone();
-        let writer = writer.spawn(hooks(&post, &log))?;
-        let answers = post.clone();
-        let dns = Dns::start(
-            settings::dns(&config, random()?),
-            move |worker, id, targets| {
-                answers.resolved(worker, id, targets);
-            },
-        )?;
+        let shared = Arc::new(stored.shared(&config)?);
+        let writer = stored.writer.spawn(hooks(&post, &log))?;
+        let dns = resolver(&config, &post)?;
         let dns_warning = dns.warning().map(ToOwned::to_owned);
         let resolver: Arc<dyn Resolver> = Arc::new(dns);
         let server = bound.start(&shared, &core_settings, &resolver, &log)?;
-        let ended = signals.handle();
-        let workers = std::thread::Builder::new()
-            .name(String::from("workers"))
-            .spawn(move || {
-                let result = server.join();
-                ended.close();
-                result
-            })?;
+        let workers = watch(server, signals.handle())?;
         let host = Arc::new(Host {
             source,
-            data: dir.clone(),
+            data: stored.dir,
             listeners,
             post,
             log,
-            subscribers: Arc::clone(&subscribers),
+            subscribers: stored.subscribers,
             started,
             signals: signals.handle(),
             present: Mutex::new(Present {
@@ -121,30 +85,98 @@ impl Setup {
                 settings: core_settings,
             }),
         });
-        let operations = Operations {
-            subscribers,
-            running: Some(control::Running {
-                location,
-                host: Arc::clone(&host) as Arc<dyn control::Host>,
-            }),
-        };
-        let control = control::Server::start(&dir, Arc::new(operations)).map_err(|error| {
-            Failure::during(
-                format_args!("the control socket in {}", dir.display()),
-                error,
-            )
-        })?;
         Ok(Running {
+            control: control_socket(&host, stored.location)?,
             host,
             signals,
-            control,
             workers,
             writer,
-            recovered,
+            recovered: stored.recovered,
             dns_warning,
             left_out,
         })
     }
+}
+
+/// What a data directory holds, read.
+struct Stored {
+    dir: PathBuf,
+    token_key: [u8; 16],
+    subscribers: Arc<Subscribers>,
+    location: Arc<Location>,
+    writer: Writer<FileDisk>,
+    recovered: (Recovery, Duration),
+}
+
+impl Stored {
+    fn open(config: &Config, data: DataDir) -> Result<Self> {
+        let token_key = data.secret()?;
+        let subscribers = Arc::new(open_subscribers(&data)?);
+        let options = settings::location(config, [random()?, random()?]);
+        let location = Arc::new(Location::new(options));
+        let DataDir { path: dir, disk } = data;
+        let reading = Instant::now();
+        let options = settings::writer(config);
+        let (writer, recovery) = Writer::open(Arc::clone(&location), disk, options, wall_now())
+            .map_err(|error| {
+                Failure::during(format_args!("bindings in {}", dir.display()), error)
+            })?;
+        Ok(Self {
+            dir,
+            token_key,
+            subscribers,
+            location,
+            writer,
+            recovered: (recovery, reading.elapsed()),
+        })
+    }
+
+    fn shared(&self, config: &Config) -> Result<Shared> {
+        let mut digest_key = [0; 16];
+        password::fill(&mut digest_key)?;
+        let slots = config.digest.nonces_max as usize;
+        Ok(Shared {
+            location: Arc::clone(&self.location),
+            subscribers: Arc::clone(&self.subscribers),
+            digest: Digest::new(digest_key, slots, wall_now()),
+            token_key: self.token_key,
+        })
+    }
+}
+
+fn resolver(config: &Config, post: &edge::Post) -> Result<Dns> {
+    let post = post.clone();
+    let options = settings::dns(config, random()?);
+    let deliver = move |worker, id, targets| post.resolved(worker, id, targets);
+    Ok(Dns::start(options, deliver)?)
+}
+
+/// Waits for the workers on a thread of its own: when they end, unasked, the server ends.
+fn watch(server: edge::Server, signals: Handle) -> Result<JoinHandle<io::Result<()>>> {
+    let thread = std::thread::Builder::new().name(String::from("workers"));
+    Ok(thread.spawn(move || {
+        let result = server.join();
+        signals.close();
+        result
+    })?)
+}
+
+fn control_socket(host: &Arc<Host>, location: Arc<Location>) -> Result<control::Server> {
+    let operations = Operations {
+        subscribers: Arc::clone(&host.subscribers),
+        running: Some(control::Running {
+            location,
+            host: Arc::clone(host) as Arc<dyn control::Host>,
+        }),
+    };
+    control::Server::start(&host.data, Arc::new(operations)).map_err(|error| {
+        let hint = match error.kind() {
+            io::ErrorKind::InvalidInput => "; choose a data directory with a shorter path",
+            _ => "",
+        };
+        let dir = host.data.display();
+        Failure::new(format!("the control socket in {dir}: {error}{hint}"))
+    })
 }
 
 impl Running {
