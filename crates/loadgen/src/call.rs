@@ -17,7 +17,7 @@
 use net::Source;
 
 use crate::{
-    digest::{Account, Challenge},
+    digest::{ANSWERS_MAX, Account, Challenge},
     driver::{Driver, Scenario},
     io::{FlowId, Transport},
     message::{self, Id, Put},
@@ -47,7 +47,7 @@ struct Call {
     pair: usize,
     account: Account,
     /// ACKs of the INVITE's finals, by the step of the INVITE; sent again when the final comes again.
-    acks: [Vec<u8>; 2],
+    acks: [Vec<u8>; INVITES_MAX],
     /// The dialog as the caller sees it: Request-URI, Route lines and To of its requests.
     target: Vec<u8>,
     routes: Vec<u8>,
@@ -69,8 +69,8 @@ struct Callee {
     unacknowledged: bool,
 }
 
-/// First step of the INVITEs; the second is the one with credentials.
-const INVITE_STEPS: u32 = 2;
+/// INVITEs of one call: the first steps of its operation.
+const INVITES_MAX: usize = 1 + ANSWERS_MAX as usize;
 
 impl Calls {
     /// Between the users of a driver in pairs.
@@ -127,7 +127,7 @@ impl Calls {
         let call = &mut self.calls[id.slot as usize];
         let callee = &driver.users[2 * call.pair + 1];
         let flow = driver.operations[id.slot as usize].flow;
-        let ack = &mut call.acks[(id.step % INVITE_STEPS) as usize];
+        let ack = &mut call.acks[id.step as usize];
         ack.clear();
         ack.put(&[b"ACK sip:", &callee.name, b"@", &callee.domain]);
         ack.put(&[b" SIP/2.0\r\n"]);
@@ -144,13 +144,13 @@ impl Calls {
     fn answered_well(&mut self, driver: &mut Driver, id: Id, message: &[u8]) {
         let call = &mut self.calls[id.slot as usize];
         call.take_dialog(message);
-        let mut ack = std::mem::take(&mut call.acks[(id.step % INVITE_STEPS) as usize]);
+        let mut ack = std::mem::take(&mut call.acks[id.step as usize]);
         ack.clear();
         let ack_id = driver.next_id(id.slot);
         self.put_in_dialog(driver, ack_id, b"ACK", u64::from(id.step) + 1, &mut ack);
         let flow = driver.operations[id.slot as usize].flow;
         driver.io.send(flow, driver.target, &ack);
-        self.calls[id.slot as usize].acks[(id.step % INVITE_STEPS) as usize] = ack;
+        self.calls[id.slot as usize].acks[id.step as usize] = ack;
         driver.statistics.record(driver.age_us(id.slot));
         if self.hold_us == 0 {
             self.hang_up(driver, id.slot);
@@ -163,7 +163,7 @@ impl Calls {
         let id = driver.next_id(slot);
         let mut bye = std::mem::take(&mut driver.operations[slot as usize].request);
         bye.clear();
-        self.put_in_dialog(driver, id, b"BYE", u64::from(INVITE_STEPS) + 1, &mut bye);
+        self.put_in_dialog(driver, id, b"BYE", INVITES_MAX as u64 + 1, &mut bye);
         driver.operations[slot as usize].request = bye;
         driver.transact(slot);
     }
@@ -328,7 +328,11 @@ impl Scenario for Calls {
             .chain(message::values(message, message::WWW_AUTHENTICATE))
             .find_map(Challenge::parse);
         match challenge {
-            Some(challenge) if self.digest && id.step == 0 && matches!(code, 401 | 407) => {
+            Some(challenge)
+                if self.digest
+                    && matches!(code, 401 | 407)
+                    && (id.step == 0 || challenge.stale && id.step < ANSWERS_MAX) =>
+            {
                 let call = &mut self.calls[id.slot as usize];
                 let caller = &driver.users[2 * call.pair];
                 let account = &mut call.account;
@@ -342,8 +346,8 @@ impl Scenario for Calls {
 
     fn answered_again(&mut self, driver: &mut Driver, id: Id, _: u16, message: &[u8]) {
         let cseq = message::field(message, message::CSEQ).unwrap_or_default();
-        if id.step < INVITE_STEPS && cseq.ends_with(b"INVITE") {
-            let ack = &self.calls[id.slot as usize].acks[id.step as usize];
+        let acks = &self.calls[id.slot as usize].acks;
+        if let (true, Some(ack)) = (cseq.ends_with(b"INVITE"), acks.get(id.step as usize)) {
             let flow = driver.operations[id.slot as usize].flow;
             driver.io.send(flow, driver.target, ack);
         }

@@ -21,6 +21,8 @@ pub(crate) struct Challenge {
     opaque: Option<Vec<u8>>,
     algorithm: Algorithm,
     qop_auth: bool,
+    /// The credentials were right but their nonce was not: another try is worth it (RFC 7616 section 3.3).
+    pub(crate) stale: bool,
 }
 
 impl Challenge {
@@ -38,6 +40,7 @@ impl Challenge {
             opaque: None,
             algorithm: Algorithm::Md5,
             qop_auth: false,
+            stale: false,
         };
         for (name, value) in parameters_of(parameters) {
             if name.eq_ignore_ascii_case(b"realm") {
@@ -53,6 +56,8 @@ impl Challenge {
                 if !challenge.qop_auth {
                     return None;
                 }
+            } else if name.eq_ignore_ascii_case(b"stale") {
+                challenge.stale = value.eq_ignore_ascii_case(b"true");
             } else if name.eq_ignore_ascii_case(b"algorithm") {
                 challenge.algorithm = if value.eq_ignore_ascii_case(b"MD5") {
                     Algorithm::Md5
@@ -66,6 +71,9 @@ impl Challenge {
         (!challenge.nonce.is_empty()).then_some(challenge)
     }
 }
+
+/// How often one operation answers challenges: once, and again when that was `stale`.
+pub(crate) const ANSWERS_MAX: u32 = 2;
 
 /// `name=value` and `name="value"`, separated by commas. Values with escaped characters stay as
 /// written, which is what the hash wants (RFC 7616 section 3.4.1 hashes the unquoted value; no

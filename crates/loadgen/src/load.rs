@@ -1,7 +1,7 @@
 //! `sipolis load`: one scenario against one server, from the command line or from a benchmark.
 
 use std::{
-    io,
+    io::{self, Write as _},
     net::{SocketAddr, ToSocketAddrs},
     path::PathBuf,
     process::ExitCode,
@@ -155,15 +155,7 @@ impl FromStr for Target {
 pub fn run(args: &LoadArgs) -> ExitCode {
     match Load::new(args).and_then(|mut load| load.run(args.work())) {
         Ok(summary) => {
-            if args.json {
-                let json = serde_json::to_string_pretty(&summary);
-                println!(
-                    "{}",
-                    json.expect("a summary has only text keys and numbers")
-                );
-            } else {
-                println!("{summary}");
-            }
+            print(&summary, args.json);
             let enough = summary.operations > 0 && summary.success_percent >= args.expect_success;
             if enough {
                 return ExitCode::SUCCESS;
@@ -176,6 +168,21 @@ pub fn run(args: &LoadArgs) -> ExitCode {
         Err(e) => eprintln!("error: {e}"),
     }
     ExitCode::FAILURE
+}
+
+/// Writes the figures. Whoever closed the output does not want them.
+fn print(summary: &Summary, json: bool) {
+    let mut out = io::stdout().lock();
+    let _ = if json {
+        let json = serde_json::to_string_pretty(summary);
+        writeln!(
+            out,
+            "{}",
+            json.expect("a summary has only text keys and numbers")
+        )
+    } else {
+        writeln!(out, "{summary}")
+    };
 }
 
 impl LoadArgs {

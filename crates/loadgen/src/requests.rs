@@ -3,7 +3,7 @@
 use net::Source;
 
 use crate::{
-    digest::{Account, Challenge},
+    digest::{ANSWERS_MAX, Account, Challenge},
     driver::{Driver, Scenario},
     io::{FlowId, Transport},
     message::{self, Id, Put},
@@ -158,17 +158,17 @@ impl Requests {
         out.put(&[b"\r\n\r\n", body]);
     }
 
-    /// Takes the challenge of a response; whether there is one to answer.
-    fn take_challenge(&mut self, driver: &Driver, slot: u32, message: &[u8]) -> bool {
+    /// Takes the challenge of a response, if there is one to answer; whether it is `stale`.
+    fn take_challenge(&mut self, driver: &Driver, slot: u32, message: &[u8]) -> Option<bool> {
         let challenge = message::values(message, message::WWW_AUTHENTICATE)
             .chain(message::values(message, message::PROXY_AUTHENTICATE))
-            .find_map(Challenge::parse);
+            .find_map(Challenge::parse)?;
+        let stale = challenge.stale;
         let member = &mut self.members[self.at_work[slot as usize].0];
         let user = &driver.users[member.user];
-        challenge.is_some_and(|c| {
-            member.account.challenged(c, &user.name, &user.password);
-            true
-        })
+        let account = &mut member.account;
+        account.challenged(challenge, &user.name, &user.password);
+        Some(stale)
     }
 }
 
@@ -197,10 +197,9 @@ impl Scenario for Requests {
 
     fn answered(&mut self, driver: &mut Driver, id: Id, code: u16, message: &[u8]) {
         if matches!(code, 401 | 407) && self.digest != Digest::None {
-            // With credentials sent once already, only a new nonce can help: `stale`.
-            let again =
-                !self.at_work[id.slot as usize].1 || (id.step == 0 && self.digest == Digest::Reuse);
-            if again && self.take_challenge(driver, id.slot, message) {
+            let stale = self.take_challenge(driver, id.slot, message);
+            let first = !self.at_work[id.slot as usize].1;
+            if stale.is_some_and(|stale| first || stale) && id.step < ANSWERS_MAX {
                 let id = driver.next_id(id.slot);
                 return self.send(driver, id, true);
             }

@@ -21,19 +21,20 @@ pub(super) struct Row {
     pub(super) reach: f64,
 }
 
-const REGISTER_UDP: &str = "udp register";
-const REGISTER_TCP_100: &str = "tcp register --connections 100";
-const REGISTER_TCP_1_000: &str = "tcp register --connections 1000";
-const REGISTER_TCP_10_000: &str = "tcp register --connections 10000";
+const OPTIONS_UDP: &str = "udp options --outstanding 1000";
+const REGISTER_UDP: &str = "udp register --outstanding 1000";
+const REGISTER_TCP_100: &str = "tcp register --outstanding 1000 --connections 100";
+const REGISTER_TCP_1_000: &str = "tcp register --outstanding 1000 --connections 1000";
+const REGISTER_TCP_10_000: &str = "tcp register --outstanding 1000 --connections 10000";
 const REGISTER_EACH: &str = "tcp register --connection-each";
-/// As large as the messages of a call are on average.
+/// As large as the messages of a call are on average; as many under way as calls are.
 const ECHO_CALL_UDP: &str = "udp options --body 200";
 const ECHO_CALL_TCP: &str = "tcp options --body 200 --connections 200";
 
 /// All rows, in the table's order. A call's thirteen messages are six and a half exchanges, its
 /// sixteen with digest eight.
 pub(super) const ROWS: [Row; 11] = [
-    row("OPTIONS-200, UDP", "udp options", ("udp options", 1.0), 0.5),
+    row("OPTIONS-200, UDP", OPTIONS_UDP, (OPTIONS_UDP, 1.0), 0.5),
     row(
         "REGISTER-200, UDP, no digest",
         REGISTER_UDP,

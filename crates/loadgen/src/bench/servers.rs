@@ -118,17 +118,10 @@ impl Installed {
         let configuration = self.scratch.join("kamailio.cfg");
         fs::write(&configuration, KAMAILIO_CONFIGURATION)?;
         let mut command = pinned(Path::new("kamailio"));
-        // Gigabytes of shared memory, so that it never has to look long for a free piece.
-        command.args([
-            "-x",
-            kamailio.allocator,
-            "-m",
-            "2048",
-            "-M",
-            "32",
-            "-DD",
-            "-E",
-        ]);
+        command.args(["-x", kamailio.allocator, "-DD", "-E"]);
+        // Gigabytes of shared memory, so that it never has to look long for a free piece, and room in
+        // the sockets for all that is under way.
+        command.args(["-m", "2048", "-M", "32", "-b", "8388608"]);
         command.arg("-f").arg(configuration);
         if digest {
             command.args(["-A", "WITH_AUTH"]);
