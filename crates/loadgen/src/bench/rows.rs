@@ -23,9 +23,9 @@ pub(super) struct Row {
 
 const OPTIONS_UDP: &str = "udp options --outstanding 1000";
 const REGISTER_UDP: &str = "udp register --outstanding 1000";
-const REGISTER_TCP_100: &str = "tcp register --outstanding 1000 --connections 100";
-const REGISTER_TCP_1_000: &str = "tcp register --outstanding 1000 --connections 1000";
-const REGISTER_TCP_10_000: &str = "tcp register --outstanding 1000 --connections 10000";
+const REGISTER_TCP_100: &str = "tcp register --outstanding 100 --connections 100";
+const REGISTER_TCP_1_000: &str = "tcp register --outstanding 100 --connections 1000";
+const REGISTER_TCP_10_000: &str = "tcp register --outstanding 100 --connections 10000";
 const REGISTER_EACH: &str = "tcp register --connection-each";
 /// As large as the messages of a call are on average; as many under way as calls are.
 const ECHO_CALL_UDP: &str = "udp options --body 200";
