@@ -42,7 +42,7 @@ impl Attacker {
     }
 
     fn request(&mut self, names: &Names, from: SocketAddr) -> String {
-        let Names { domain, server, .. } = names;
+        let (domain, server) = (&names.domain, names.server[0]);
         let victim = victim();
         let method = *self.rng.pick(&[
             "INVITE", "MESSAGE", "BYE", "ACK", "CANCEL", "REGISTER", "OPTIONS", "FOO",

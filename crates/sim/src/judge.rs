@@ -11,7 +11,7 @@ pub(crate) struct Judge {
     answered: BTreeMap<String, BTreeSet<u16>>,
     /// When crashes were over, milliseconds.
     crashes_ms: Vec<u64>,
-    pub(crate) disk_was_full: bool,
+    pub(crate) may_refuse: bool,
     pub(crate) stats: Stats,
 }
 
@@ -89,6 +89,15 @@ impl Judge {
         self.crashes_ms.push(up_again_ms);
     }
 
+    /// Whether the network has lost anything of a call, or a crash was over between its begin and `until_ms`.
+    pub(crate) fn was_disturbed(&self, call_id: &str, since_ms: u64, until_ms: u64) -> bool {
+        let crashed = self
+            .crashes_ms
+            .iter()
+            .any(|up| (since_ms..=until_ms).contains(up));
+        crashed || self.lost.contains_key(call_id)
+    }
+
     /// Whether something that began at `since_ms` may have gone wrong by itself.
     pub(crate) fn is_excused(&self, call_id: &str, since_ms: u64) -> bool {
         self.lost.get(call_id).is_some_and(|n| *n >= LOST_MIN)
@@ -109,8 +118,8 @@ impl Judge {
                 self.answered.entry(call_id).or_default().insert(code);
             }
             Report::Registered => self.stats.registered += 1,
-            Report::Refused503 if self.disk_was_full => self.stats.excused += 1,
-            Report::Refused503 => self.fault("a REGISTER was refused 503 while the disk worked"),
+            Report::Refused503 if self.may_refuse => self.stats.excused += 1,
+            Report::Refused503 => self.fault("a REGISTER was refused 503 though the disk worked and the server was not told to end"),
             Report::Outcome {
                 call_id,
                 since_ms,

@@ -7,7 +7,7 @@ use crate::server::Connection;
 use crate::world::{Event, World};
 use location::{Flow, Transport};
 use sip_core::{Destination, Origin};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 impl World {
     pub(crate) fn phone_sends(&mut self, number: usize, message: Vec<u8>) {
@@ -91,6 +91,7 @@ impl World {
         let Some(start) = self.server.as_ref().map(|s| s.start) else {
             return;
         };
+        self.trace.event(self.now_us, format_args!("(refused)"));
         match origin {
             Some(origin) => {
                 let wait_us = self.rng.range(10, 100_000);
@@ -162,7 +163,7 @@ impl World {
             transport: Transport::Udp,
             listener: 0,
             connection: 0,
-            local: self.names.server,
+            local: self.names.server_for(from),
             peer: from,
         };
         let worker = self.worker_of(from);
@@ -231,7 +232,7 @@ impl World {
             transport: Transport::Tcp,
             listener: 1,
             connection: id,
-            local: self.names.server,
+            local: self.names.server_for(peer),
             peer,
         };
         let (to_server_us, to_phone_us) = (self.now_us, self.now_us);
@@ -260,11 +261,10 @@ impl World {
 
     fn worker_of(&self, peer: SocketAddr) -> usize {
         let ip = match peer.ip() {
-            std::net::IpAddr::V4(ip) => u32::from(ip),
-            std::net::IpAddr::V6(_) => 0,
+            IpAddr::V4(ip) => u64::from(u32::from(ip)),
+            IpAddr::V6(ip) => u128::from(ip) as u64 ^ (u128::from(ip) >> 64) as u64,
         };
-        let mixed =
-            (u64::from(ip) << 16 | u64::from(peer.port())).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (ip << 16 | u64::from(peer.port())).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (mixed >> 40) as usize % usize::from(self.plan.workers)
     }
 }

@@ -25,6 +25,8 @@ pub struct Plan {
     pub move_every_ms: u64,
     /// When the server is killed, and how long it is away.
     pub crashes: Vec<(u64, u64)>,
+    /// The server is told to end, and started again: when, and how long it is given. Nothing in setup may be left unanswered.
+    pub restarts: Vec<(u64, u64)>,
     /// From when until when the disk is full.
     pub disk_full: Vec<(u64, u64)>,
     /// How long a flush of the disk takes.
@@ -55,6 +57,7 @@ impl Plan {
             break_every_ms: 0,
             move_every_ms: 0,
             crashes: Vec::new(),
+            restarts: Vec::new(),
             disk_full: Vec::new(),
             flush_ms: *rng.pick(&[1, 5, 40]),
             resolver_fails: 0,
@@ -73,7 +76,11 @@ impl Plan {
     pub fn is_fair(&self) -> bool {
         let weather = [self.loss, self.doubled, self.held_back, self.resolver_fails];
         let moves = [self.break_every_ms, self.move_every_ms];
-        weather == [0; 4] && moves == [0; 2] && self.crashes.is_empty() && self.disk_full.is_empty()
+        weather == [0; 4]
+            && moves == [0; 2]
+            && self.crashes.is_empty()
+            && self.restarts.is_empty()
+            && self.disk_full.is_empty()
     }
 
     fn spoil(&mut self, rng: &mut Rng) {
@@ -94,6 +101,10 @@ impl Plan {
                 self.crashes.push((at, rng.range(100, 5_000)));
             }
             self.crashes.sort_unstable();
+        }
+        if rng.per_mille(250) {
+            let at = rng.range(5_000, self.busy_ms);
+            self.restarts.push((at, 2_000));
         }
         if rng.per_mille(250) {
             let from = rng.range(5_000, self.busy_ms);

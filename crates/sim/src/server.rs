@@ -135,8 +135,12 @@ fn settings(plan: &Plan, names: &Names) -> Settings {
         domains: Domains {
             primary: names.domain.clone(),
             names: vec![names.domain.clone()],
-            aliases: vec![names.server.ip().to_string()],
-            ports: vec![names.server.port()],
+            aliases: names
+                .server
+                .iter()
+                .map(|server| server.ip().to_string())
+                .collect(),
+            ports: vec![5060],
         },
         auth: plan.auth,
         // A phone that moves leaves one behind each time.
@@ -164,7 +168,7 @@ pub(crate) fn wake_us(mono: Mono) -> u64 {
 
 /// A worker's [`Sink`]: writes down what is to be done, answers what is asked.
 pub(crate) struct Port<'a> {
-    pub(crate) server: SocketAddr,
+    pub(crate) names: &'a Names,
     pub(crate) connections: &'a Connections,
     pub(crate) worker: usize,
     pub(crate) effects: Vec<Effect>,
@@ -190,8 +194,11 @@ impl Sink for Port<'_> {
     }
 
     fn local_address(&mut self, to: &Destination) -> Option<SocketAddr> {
-        let _ = to;
-        Some(self.server)
+        let peer = match to {
+            Destination::Flow(flow) => flow.peer,
+            Destination::Address { peer, .. } => *peer,
+        };
+        Some(self.names.server_for(peer))
     }
 
     fn is_open(&mut self, flow: &Flow) -> bool {

@@ -59,6 +59,8 @@ pub(crate) struct World {
     disk: MemoryDisk,
     starts: u32,
     flush_planned: bool,
+    /// It has been told to end.
+    ending_since_ms: Option<u64>,
     pub(crate) connections: Connections,
     /// The connection of each phone.
     pub(crate) links: Vec<Option<u64>>,
@@ -127,6 +129,12 @@ pub(crate) enum Event {
     Crash {
         away_ms: u64,
     },
+    /// The server is told to end.
+    End {
+        grace_ms: u64,
+    },
+    /// It has ended.
+    Ended,
     Start,
     DiskFull {
         until_ms: u64,
@@ -142,6 +150,8 @@ struct Entry {
     event: Event,
 }
 
+/// How long the server is away after it was told to end.
+const AWAY_MS: u64 = 500;
 /// After the phones have calmed down everything has to come to rest within: the longest patience of a caller, and what may follow.
 const REST_MS: u64 = 1_000_000;
 
@@ -151,7 +161,10 @@ impl World {
         let subscribers = plan.phones * 2 / 3 + 1;
         let names = Rc::new(Names {
             domain: "sim.example".into(),
-            server: SocketAddr::from(([192, 0, 2, 1], 5060)),
+            server: [
+                SocketAddr::from(([192, 0, 2, 1], 5060)),
+                SocketAddr::from(([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1], 5060)),
+            ],
             users: (0..subscribers).map(|n| format!("u{n}")).collect(),
             abroad: vec!["far@far.example".into()],
         });
@@ -205,6 +218,7 @@ impl World {
             disk: MemoryDisk::new(),
             starts: 0,
             flush_planned: false,
+            ending_since_ms: None,
             connections: Connections::new(),
             connection_last: 0,
         }
@@ -246,6 +260,14 @@ impl World {
         }
         for (at_ms, away_ms) in &plan.crashes {
             self.at(at_ms * 1000, Event::Crash { away_ms: *away_ms });
+        }
+        for (at_ms, grace_ms) in &plan.restarts {
+            self.at(
+                at_ms * 1000,
+                Event::End {
+                    grace_ms: *grace_ms,
+                },
+            );
         }
         for (from_ms, until_ms) in &plan.disk_full {
             self.at(
@@ -346,6 +368,8 @@ impl World {
             }
             Event::Flush { start } => self.flush(start),
             Event::Crash { away_ms } => self.crash(away_ms),
+            Event::End { grace_ms } => self.end_server(grace_ms),
+            Event::Ended => self.server_ended(),
             Event::Start => self.start(),
             Event::DiskFull { until_ms } => self.fill_disk(until_ms),
             Event::DiskWorks => self.disk.set_capacity(None),
@@ -409,6 +433,11 @@ impl World {
                     public,
                     SocketAddr::from(([192, 168, home, 2 + low % 5], 5060)),
                 )
+            }
+            (_, Transport::Udp, 3) => {
+                let (number, place) = (number as u16 + 1, place + 1);
+                let address = SocketAddr::from(([0x2001, 0xdb8, 1, place, 0, 0, 0, number], 5060));
+                (address, address)
             }
             // A connection's port is one, the port that a phone says it listens on another.
             (_, Transport::Tcp, 2) => {
@@ -516,7 +545,7 @@ impl World {
             return;
         };
         let mut port = Port {
-            server: self.names.server,
+            names: &self.names,
             connections: &self.connections,
             worker,
             effects: Vec::new(),
@@ -660,10 +689,55 @@ impl World {
             self.disk.crash_after(self.rng.range(0, 400), tear);
             server.writer.step(now.wall);
         }
+        self.judge.crashed(self.now_ms() + away_ms);
+        self.take_away(server, away_ms);
+    }
+
+    /// The server is told to end: calls in setup are answered, new ones refused.
+    fn end_server(&mut self, grace_ms: u64) {
+        let Some(start) = self.server.as_ref().map(|server| server.start) else {
+            return;
+        };
+        self.trace
+            .event(self.now_us, format_args!("the server is told to end"));
+        self.ending_since_ms = Some(self.now_ms());
+        self.judge.may_refuse = true;
+        self.judge.crashed(self.now_ms() + grace_ms + AWAY_MS);
+        for worker in 0..usize::from(self.plan.workers) {
+            self.with_core(worker, start, |core, now, port| core.shut_down(now, port));
+        }
+        self.after(grace_ms * 1000, Event::Ended);
+    }
+
+    fn server_ended(&mut self) {
+        let Some(since_ms) = self.ending_since_ms.take() else {
+            return;
+        };
+        let now = self.now();
+        let Some(mut server) = self.server.take() else {
+            return;
+        };
+        self.trace
+            .event(self.now_us, format_args!("the server ends"));
+        server.writer.step(now.wall);
+        for phone in &self.phones {
+            for (call_id, began_ms) in phone.calls_in_setup(since_ms) {
+                if !self.judge.was_disturbed(call_id, began_ms, since_ms) {
+                    self.judge.fault(format!(
+                        "the server ended and left call {call_id} of phone {} unanswered",
+                        phone.id
+                    ));
+                }
+            }
+        }
+        self.take_away(server, AWAY_MS);
+    }
+
+    fn take_away(&mut self, server: Server, away_ms: u64) {
         drop(server);
+        self.ending_since_ms = None;
         self.flush_planned = false;
         self.disk.restart();
-        self.judge.crashed(self.now_ms() + away_ms);
         for number in 0..self.phones.len() {
             self.cut(number);
         }
@@ -701,7 +775,7 @@ impl World {
     fn fill_disk(&mut self, until_ms: u64) {
         self.trace
             .event(self.now_us, format_args!("the disk is full"));
-        self.judge.disk_was_full = true;
+        self.judge.may_refuse = true;
         let mut disk = self.disk.clone();
         let files = disk.list().unwrap_or_default();
         let used: usize = files

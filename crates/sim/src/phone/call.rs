@@ -68,6 +68,11 @@ impl Leg {
         self.state == State::Ended
     }
 
+    /// The caller has been told that the INVITE is under way.
+    pub(super) fn is_in_setup(&self) -> bool {
+        self.state == State::Inviting && self.ringing
+    }
+
     /// One side hangs up, and only that one: should its BYE get lost, the other side is seen to be left in the call.
     fn hangs_up(&self) -> bool {
         let sum: u32 = self.call_id.bytes().map(u32::from).sum();
@@ -139,6 +144,10 @@ impl Phone {
         let credentials = self.proxy_credentials("INVITE", &leg.target);
         let headers =
             format!("Contact: <{contact}>\r\n{credentials}Content-Type: application/sdp\r\n");
+        // One phone in eleven offers so much that a datagram should not carry it (RFC 3261 section 18.1.1).
+        let lines = if self.id.is_multiple_of(11) { 40 } else { 0 };
+        let candidates = "a=candidate:1 1 UDP 1 192.0.2.2 4000\r\n".repeat(lines);
+        let body = format!("{SDP}{candidates}");
         let draft = Draft {
             method: "INVITE",
             uri: &leg.target,
@@ -148,7 +157,7 @@ impl Phone {
             cseq: leg.cseq,
             routes: &[],
             headers: &headers,
-            body: SDP,
+            body: &body,
         };
         let invite = self.send(now_ms, Purpose::Invite { leg: number }, &draft, fx);
         self.legs[number].invite = invite;
@@ -366,6 +375,9 @@ impl Phone {
             fx.timers.push((lasts_ms, Timer::HangUp { leg: number }));
         }
         if self.rng.per_mille(200) {
+            fx.timers.push((lasts_ms / 3, Timer::Info { leg: number }));
+        }
+        if self.rng.per_mille(200) {
             fx.timers
                 .push((lasts_ms / 2, Timer::ReInvite { leg: number }));
         }
@@ -374,7 +386,7 @@ impl Phone {
     /// The route set has to begin with the server, or the rest of the call goes past it.
     fn check_routes(&self, number: usize, fx: &mut Effects) {
         let leg = &self.legs[number];
-        let server = self.world.server.ip().to_string();
+        let server = self.world.server_for(self.address).ip().to_string();
         let first = leg.routes.first().map(String::as_str).unwrap_or_default();
         if !first.contains(&server) || !first.contains(";lr") {
             fx.fault(format!(
@@ -392,6 +404,29 @@ impl Phone {
             return fx.timers.push((1_000, Timer::HangUp { leg: number }));
         }
         self.bye(now_ms, number, fx);
+    }
+
+    pub(super) fn info(&mut self, now_ms: u64, number: usize, fx: &mut Effects) {
+        let leg = &mut self.legs[number];
+        if leg.state == State::Up {
+            leg.cseq += 1;
+            let leg = leg.clone();
+            let draft = leg.draft(
+                "INFO",
+                leg.cseq,
+                "Content-Type: application/dtmf-relay\r\n",
+                "Signal=5\r\n",
+            );
+            self.send(now_ms, Purpose::Info { leg: number }, &draft, fx);
+        }
+    }
+
+    pub(super) fn on_info_response(&mut self, number: usize, code: u16, fx: &mut Effects) {
+        if code != 200 {
+            let leg = &self.legs[number];
+            let what = format!("phone {}: INFO answered {code}", self.id);
+            fx.complain(&leg.call_id, leg.since_ms, what);
+        }
     }
 
     fn bye(&mut self, now_ms: u64, number: usize, fx: &mut Effects) {

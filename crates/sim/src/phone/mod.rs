@@ -59,11 +59,19 @@ pub(crate) enum Role {
 /// Names that everybody knows.
 pub(crate) struct Names {
     pub(crate) domain: String,
-    pub(crate) server: SocketAddr,
+    /// The server's addresses, IPv4 and IPv6.
+    pub(crate) server: [SocketAddr; 2],
     /// Subscribers' user names.
     pub(crate) users: Vec<String>,
     /// Addresses-of-record of the other domain.
     pub(crate) abroad: Vec<String>,
+}
+
+impl Names {
+    /// The server's address for a peer of this family.
+    pub(crate) fn server_for(&self, peer: SocketAddr) -> SocketAddr {
+        self.server[usize::from(peer.is_ipv6())]
+    }
 }
 
 /// What a phone wants done.
@@ -112,6 +120,9 @@ pub(crate) enum Timer {
         leg: usize,
     },
     ReInvite {
+        leg: usize,
+    },
+    Info {
         leg: usize,
     },
     HangUp {
@@ -254,6 +265,15 @@ impl Phone {
             .map(|l| (l.call_id.as_str(), l.since_ms, format!("{:?}", l.state)))
     }
 
+    /// Calls that it has made before then and that have got a provisional response but no final one, and since when.
+    pub(crate) fn calls_in_setup(&self, before_ms: u64) -> impl Iterator<Item = (&str, u64)> {
+        let in_setup = move |leg: &&Leg| leg.is_in_setup() && leg.since_ms < before_ms;
+        self.legs
+            .iter()
+            .filter(in_setup)
+            .map(|leg| (leg.call_id.as_str(), leg.since_ms))
+    }
+
     pub(crate) fn on_timer(&mut self, now_ms: u64, timer: Timer, fx: &mut Effects) {
         match timer {
             Timer::Register => self.register(now_ms, fx),
@@ -273,6 +293,7 @@ impl Phone {
             Timer::CancelIgnored { leg } => self.cancel_ignored(leg, fx),
             Timer::GiveUp { leg } => self.give_up(leg, fx),
             Timer::ReInvite { leg } => self.re_invite(now_ms, leg, fx),
+            Timer::Info { leg } => self.info(now_ms, leg, fx),
             Timer::HangUp { leg } => self.hang_up(now_ms, leg, fx),
         }
     }

@@ -32,6 +32,7 @@ pub(super) enum Purpose {
     Message { attempt: u8 },
     Invite { leg: usize },
     ReInvite { leg: usize },
+    Info { leg: usize },
     Bye { leg: usize },
     Cancel { leg: usize },
 }
@@ -194,7 +195,7 @@ impl Phone {
         fx.complain(&client.call_id, client.since_ms, what);
         match client.purpose {
             Purpose::Register => self.on_register_failed(now_ms, fx),
-            Purpose::Message { .. } | Purpose::Cancel { .. } => {}
+            Purpose::Message { .. } | Purpose::Cancel { .. } | Purpose::Info { .. } => {}
             Purpose::Invite { leg } | Purpose::ReInvite { leg } | Purpose::Bye { leg } => {
                 self.end(leg)
             }
@@ -273,6 +274,7 @@ impl Phone {
             Purpose::Message { attempt } => {
                 self.on_message_response(now_ms, attempt, response, code, fx)
             }
+            Purpose::Info { leg } => self.on_info_response(leg, code, fx),
             Purpose::Bye { leg } => self.on_bye_response(leg, code, fx),
             Purpose::Cancel { .. } if code != 200 => self.on_cancel_refused(id, code, fx),
             Purpose::Cancel { .. } => {}
