@@ -67,7 +67,12 @@ fn one(target: &str, seconds: u32) -> Result<(), String> {
     if outcome.ok {
         return Ok(());
     }
-    let last = outcome.lines.len().saturating_sub(60);
+    // What is neither progress nor the dictionary.
+    let told = outcome
+        .lines
+        .iter()
+        .filter(|line| !line.starts_with(['#', '"']));
+    let told: Vec<&str> = told.map(String::as_str).collect();
     let input = outcome
         .lines
         .iter()
@@ -76,7 +81,7 @@ fn one(target: &str, seconds: u32) -> Result<(), String> {
     Err(format!(
         "{}\nfuzz target {target} failed; again with:\n\
          cargo --config fuzz/coverage.toml run --release --manifest-path fuzz/Cargo.toml --bin {target} -- {input}",
-        outcome.lines[last..].join("\n")
+        told.join("\n")
     ))
 }
 
