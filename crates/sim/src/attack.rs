@@ -19,6 +19,14 @@ pub(crate) fn is_attacker(address: SocketAddr) -> bool {
         && address != victim()
 }
 
+/// Whether a message was made by a stranger.
+pub(crate) fn is_attack(message: &[u8]) -> bool {
+    message.windows(MARK.len()).any(|w| w == MARK)
+}
+
+/// Begins the branches.
+const MARK: &[u8] = b"z9hG4bKattack";
+
 impl Attacker {
     pub(crate) fn new(seed: u64) -> Self {
         Self {

@@ -58,6 +58,8 @@ impl Stats {
 const LOST_MIN: u32 = 3;
 /// After it the server cancels what rings for too long.
 const TIMER_C_MS: u64 = 181_000;
+/// What was sent before a crash may arrive so much later.
+const HELD_BACK_MAX_MS: u64 = 3_000;
 /// A message lost with its connection or its address is not sent again.
 const LOST_FOR_GOOD: u32 = 100;
 
@@ -101,7 +103,10 @@ impl Judge {
     /// Whether something that began at `since_ms` may have gone wrong by itself.
     pub(crate) fn is_excused(&self, call_id: &str, since_ms: u64) -> bool {
         self.lost.get(call_id).is_some_and(|n| *n >= LOST_MIN)
-            || self.crashes_ms.iter().any(|up| *up >= since_ms)
+            || self
+                .crashes_ms
+                .iter()
+                .any(|up| *up + HELD_BACK_MAX_MS >= since_ms)
     }
 
     /// `stable`: the phones of the user that was called could be reached all the time.

@@ -452,7 +452,7 @@ impl World {
                 (address, address)
             }
             _ => {
-                let address = SocketAddr::from(([198, 18, high + 2 * place as u8, low], 5060));
+                let address = SocketAddr::from(([198, 20 + (place % 200) as u8, high, low], 5060));
                 (address, address)
             }
         };

@@ -532,6 +532,7 @@ impl Phone {
         };
         if self.legs.iter().any(merged) {
             // The same request by another way (RFC 3261 section 8.2.2.2).
+            fx.reports.push(Report::Answered { call_id, code: 482 });
             return self.respond(now_ms, served, request, 482, fx);
         }
         let to = request
