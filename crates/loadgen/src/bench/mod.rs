@@ -3,8 +3,8 @@
 //! Each server runs in turn on the first core, the driver on the second. A run starts the server
 //! anew, opens the driver's connections, warms up, and reads the processor time of all the server's
 //! threads before and after a counted number of operations. The lowest of several runs is
-//! published: noise only adds. The driver's own cost is published beside, since it should not
-//! depend on the server: where it differs, the machine was disturbed.
+//! published: noise only adds. The driver's own cost is published beside: where it differs between
+//! the runs against one server, the machine was disturbed.
 
 mod machine;
 mod report;

@@ -208,7 +208,8 @@ const METHOD: &str = "
 - sipolis writes each binding to its journal before the 200 in every row: there is no setting that
   leaves it out. Kamailio keeps its bindings in memory only.
 - The driver's own cost per operation, in the last column against each server in turn, is the gauge of
-  noise: absolute figures drift by 20 % and more between machines and hours, ratios within a run do not.
+  noise: between runs against one server it should stay the same. Between servers it also differs by how
+  many answers come at once. Absolute figures drift by 20 % and more between machines and hours.
 ";
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ const ECHO_CALL_TCP: &str = "tcp options --body 200 --connections 200";
 pub(super) const ROWS: [Row; 11] = [
     row("OPTIONS-200, UDP", OPTIONS_UDP, (OPTIONS_UDP, 1.0), 0.5),
     row(
-        "REGISTER-200, UDP, no digest",
+        "REGISTER-200, UDP, no digest (sipolis: on disk before the 200)",
         REGISTER_UDP,
         (REGISTER_UDP, 1.0),
         0.5,
