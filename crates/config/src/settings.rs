@@ -65,8 +65,8 @@ settings! {
         sha256: bool = false, Any, unit "switch",
             cost "some 150 bytes in each challenge", Hup;
         /// Nonces whose use is remembered, so that a response can't be played again. Rounded up to a power of two.
-        nonces_max: u32 = 1_048_576, Within(1024, 268_435_456), unit "nonces",
-            cost "16 bytes each", Restart;
+        nonces_max: u32 = 262_144, Within(1024, 268_435_456), unit "nonces",
+            cost "36 bytes each", Restart;
     }
 
     /// Forwarding of requests and responses (RFC 3261 section 16).

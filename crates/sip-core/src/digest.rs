@@ -67,7 +67,7 @@ pub enum Verdict<'a> {
 const REPEAT_MS: u64 = 32_000;
 
 impl Digest {
-    /// `key` is random at each start. `slots`: how many nonces in use are remembered for their counts, 16 bytes each, rounded up to a power of two.
+    /// `key` is random at each start. `slots`: how many nonces in use are remembered for their counts, 36 bytes each, rounded up to a power of two.
     #[must_use]
     pub fn new(key: [u8; 16], slots: usize, start: Wall) -> Self {
         Self {

@@ -9,9 +9,8 @@ use std::sync::{Mutex, PoisonError};
 /// Which counts of which nonces were used, in memory of fixed size. Only right credentials come here, so that a stranger
 /// can't fill it.
 ///
-/// A nonce has its bucket, and a bucket has a few places. When they are taken the oldest nonce has to go, and with it every nonce as old: those can't
-/// tell any more which of their counts were used, and are replaced, never played again. Two nonces of the same
-/// millisecond in the same bucket share their count, with the same result.
+/// A nonce has its bucket, and a bucket has a few places. When they are taken the oldest nonce has to go, and with it every
+/// nonce as old: those can't tell any more which of their counts were used, and are replaced, never played again.
 pub(super) struct Counts {
     buckets: Box<[Mutex<Bucket>]>,
 }
@@ -28,6 +27,8 @@ struct Bucket {
 struct Place {
     /// 0: free.
     issued_ms: u64,
+    /// Tells nonces of the same millisecond apart.
+    seal: u64,
     /// Highest count used.
     count: u32,
     /// Fingerprint of the request with that count.
@@ -64,6 +65,7 @@ impl Counts {
         bucket.heed_clock(now_ms);
         let wanted = Place {
             issued_ms: nonce.issued_ms.max(1),
+            seal: nonce.seal,
             count: count.min(COUNT_MAX),
             request: fingerprint.and_then(std::num::NonZeroU64::new),
         };
@@ -76,7 +78,7 @@ impl Bucket {
         if let Some(known) = self
             .places
             .iter_mut()
-            .find(|place| place.issued_ms == wanted.issued_ms)
+            .find(|place| (place.issued_ms, place.seal) == (wanted.issued_ms, wanted.seal))
         {
             if known.count >= wanted.count {
                 return known.count == wanted.count
@@ -129,6 +131,16 @@ mod tests {
         assert!(take(7));
         assert!(!take(6));
         assert!(!take(7));
+    }
+
+    #[test]
+    fn nonces_of_the_same_millisecond_in_the_same_bucket_have_their_own_counts() {
+        let counts = Counts::new(1);
+        for seal in 0..4 {
+            let nonce = Nonce { issued_ms: 5, seal };
+            assert!(counts.take(&nonce, 10, 1, None));
+            assert!(!counts.take(&nonce, 10, 1, None));
+        }
     }
 
     #[test]
