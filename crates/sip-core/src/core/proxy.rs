@@ -153,9 +153,9 @@ impl Core {
     pub(super) fn forward_ack(&mut self, now: Now, request: &Request<'_>, sink: &mut impl Sink) {
         let routed = self.route(request);
         let to_us = routed.host != Host::Foreign && routed.next_route.is_none();
-        if routed.token.is_none() && !to_us && self.settings.auth
-            || request.max_forwards() == Some(0)
-        {
+        let is_stranger = self.person(&request.from_uri, request) == Host::Foreign;
+        let may_leave = routed.token.is_some() || !self.settings.auth && !is_stranger;
+        if !(to_us || may_leave) || request.max_forwards() == Some(0) {
             return;
         }
         let Ok(targets) = self.targets(now, request, &routed, sink) else {
