@@ -114,7 +114,7 @@ impl World {
         let is_response = message.starts_with(b"SIP/2.0 ");
         let fine = self.known.contains_key(&peer)
             || (is_response && attack::is_attacker(peer))
-            || (!self.plan.auth && (peer == attack::victim() || attack::is_attack(message)))
+            || (!self.plan.auth && attack::passes_for_subscriber(message))
             // Where the connection is gone, the Via's port at the address it came from (RFC 3261 section 18.2.2).
             || (is_response && transport.is_reliable() && self.known.keys().any(|known| known.ip() == peer.ip()));
         if !fine {
