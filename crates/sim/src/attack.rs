@@ -35,14 +35,15 @@ impl Attacker {
     }
 
     /// From where, and what.
-    pub(crate) fn strike(&mut self, names: &Names) -> (SocketAddr, Vec<u8>) {
+    pub(crate) fn strike(&mut self, names: &Names, auth: bool) -> (SocketAddr, Vec<u8>) {
         self.count += 1;
         let from = SocketAddr::from((
             Ipv4Addr::new(203, 0, 114, self.rng.range(1, 10) as u8),
             5060,
         ));
         let mut message = self.request(names, from).into_bytes();
-        if self.rng.per_mille(300) {
+        // Without digest it matters whom a request says it is from: that has to stay readable.
+        if auth && self.rng.per_mille(300) {
             self.spoil(&mut message);
         }
         (from, message)

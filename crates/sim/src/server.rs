@@ -145,6 +145,7 @@ fn settings(plan: &Plan, names: &Names) -> Settings {
         auth: plan.auth,
         // A phone that moves leaves one behind each time.
         bindings_per_aor_max: 50,
+        fork_branches_max: 50,
         ..Settings::default()
     }
 }

@@ -374,7 +374,7 @@ impl World {
             Event::DiskFull { until_ms } => self.fill_disk(until_ms),
             Event::DiskWorks => self.disk.set_capacity(None),
             Event::Attack => {
-                let (from, message) = self.attacker.strike(&self.names);
+                let (from, message) = self.attacker.strike(&self.names, self.plan.auth);
                 self.after(1, Event::DatagramToServer { from, message });
             }
             Event::CalmDown => self.calm_down(),

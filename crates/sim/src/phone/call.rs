@@ -469,7 +469,7 @@ impl Phone {
         let leg = &mut self.legs[number];
         leg.re_inviting = false;
         // Both sides asked at once, or the other one has just hung up and its BYE has to come.
-        if !matches!(code, 481 | 491) {
+        if !matches!(code, 481 | 491) && !leg.has_ended() {
             let what = format!("phone {}: re-INVITE answered {code}", self.id);
             fx.complain(&leg.call_id, leg.since_ms, what);
         }
