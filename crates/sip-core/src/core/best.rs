@@ -74,14 +74,16 @@ impl Fork {
     }
 }
 
-/// Smaller is better: 6xx first, then the lowest class, and in it what the caller can do most about; 408 last of the 4xx.
+/// Smaller is better: 6xx first, then the lowest class, and in it what the caller can do most about. What says
+/// nothing of the person called is last of the 4xx: 482 (the same phone twice) and 408.
 fn rank(code: u16) -> u32 {
     match code {
         600.. => u32::from(code) - 600,
         401 | 407 => 4000,
         415 | 420 | 484 => 4001,
-        408 => 4900,
-        503 => 5900,
+        482 => 4994,
+        408 => 4995,
+        503 => 5995,
         _ => u32::from(code) * 10,
     }
 }

@@ -4,7 +4,7 @@ use crate::ours::{Host, Meaning};
 use crate::resolve::ResolveRequest;
 use crate::token::Token;
 use crate::{Destination, Now, Sink};
-use location::{BindingParts, Flow, Transport};
+use location::{Binding, BindingParts, Flow, Transport};
 use sip_wire::{Method, Name, NameAddr, Scheme, Uri, Value};
 use smallvec::SmallVec;
 use std::net::SocketAddr;
@@ -224,7 +224,7 @@ impl Core {
     }
 
     /// The open flow of the person in To, for a request inside a dialog: that of the binding with the contact in the
-    /// Request-URI, or the only one.
+    /// Request-URI, or of the only one with its user and host (the phone has registered again from another port).
     fn flow_of_person(
         &self,
         now: Now,
@@ -238,16 +238,22 @@ impl Core {
         }
         let mut aor = Vec::with_capacity(64);
         self.ours.write_aor(to, host, &mut aor);
+        let wanted = &request.uri;
+        let is_phone =
+            |uri: &Uri<'_>| uri.user == wanted.user && uri.host.eq_ignore_ascii_case(wanted.host);
         self.shared.location.read(&aor, now.wall, |bindings| {
-            let same = |uri: &[u8]| Uri::parse(uri).is_ok_and(|uri| uri.equals(&request.uri));
-            let binding = bindings
+            let contact = |binding: &Binding| {
+                Uri::parse(binding.parts().contact)
+                    .ok()
+                    .map(|uri| (uri.equals(wanted), is_phone(&uri)))
+            };
+            let exact = bindings
                 .iter()
-                .find(|binding| same(binding.parts().contact));
-            let binding = binding.or(if bindings.len() == 1 {
-                bindings.first()
-            } else {
-                None
-            })?;
+                .find(|binding| matches!(contact(binding), Some((true, _))));
+            let mut moved = bindings
+                .iter()
+                .filter(|binding| matches!(contact(binding), Some((_, true))));
+            let binding = exact.or_else(|| moved.next().filter(|_| moved.next().is_none()))?;
             Some(binding.parts().flow).filter(|flow| sink.is_open(flow))
         })
     }
