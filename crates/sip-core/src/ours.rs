@@ -108,6 +108,13 @@ impl Ours {
         }
     }
 
+    /// Whether credentials for this realm are for us.
+    pub(crate) fn is_realm(&self, realm: &[u8], subscribers: &Subscribers) -> bool {
+        *realm == *self.primary
+            || self.names.contains(realm)
+            || self.subscriber_domains && subscribers.serves_domain(realm)
+    }
+
     fn is_port(&self, port: u16, local: SocketAddr) -> bool {
         port == local.port() || self.ports.contains(&port)
     }

@@ -4,17 +4,25 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// What our Record-Route URI carries as its user part, so that requests inside a dialog need no table.
 ///
-/// It is authenticated over the Call-ID: a request whose Route names us passes without credentials only with the token of its own dialog, so
-/// that a Route header makes nobody's relay of us. It also names the flows of the two sides where their contacts alone would not reach
-/// them: connections, and phones behind a NAT.
+/// It is authenticated over the Call-ID, and says which of the two sides are ours: who proved to be a local user, and phones registered
+/// here. Both sides get to see it, strangers too, so it must not make a relay of us: it opens the way to a side that is ours, and
+/// for one that is ours. It also names the flows of the two sides where their contacts alone would not reach them (connections,
+/// phones behind a NAT), and that of our side where the other is a stranger.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Token {
     /// Keyed hash of the caller's tag: tells which side a request comes from. Of 16 bits it would send one call in 65,536 back to the callee.
     caller: u32,
-    /// How to reach the caller; `None`: by its contact.
-    pub(crate) caller_flow: Option<Flow>,
-    /// How to reach the callee.
-    pub(crate) callee_flow: Option<Flow>,
+    caller_side: Side,
+    callee_side: Side,
+}
+
+/// One side of a dialog.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Side {
+    /// A local user who proved it, or a phone registered here.
+    pub(crate) is_ours: bool,
+    /// How to reach it; `None`: by its contact.
+    pub(crate) flow: Option<Flow>,
 }
 
 const MAC_LEN: usize = 8;
@@ -25,22 +33,22 @@ impl Token {
     pub(crate) fn new(
         keyed: &Keyed,
         caller_tag: &[u8],
-        caller_flow: Option<Flow>,
-        callee_flow: Option<Flow>,
+        caller_side: Side,
+        callee_side: Side,
     ) -> Self {
         Self {
             caller: caller_hash(keyed, caller_tag),
-            caller_flow,
-            callee_flow,
+            caller_side,
+            callee_side,
         }
     }
 
-    /// The flow that a request with this From tag goes to.
-    pub(crate) fn flow_for(&self, keyed: &Keyed, from_tag: &[u8]) -> Option<Flow> {
+    /// Sender and receiver of a request with this From tag. Anybody may write any tag: the sender is who it says to be.
+    pub(crate) fn sides(&self, keyed: &Keyed, from_tag: &[u8]) -> (Side, Side) {
         if self.caller == caller_hash(keyed, from_tag) {
-            self.callee_flow
+            (self.caller_side, self.callee_side)
         } else {
-            self.caller_flow
+            (self.callee_side, self.caller_side)
         }
     }
 
@@ -50,11 +58,13 @@ impl Token {
             bytes: [0; LEN_MAX],
             len: 0,
         };
-        bytes.put(&[
-            u8::from(self.caller_flow.is_some()) | u8::from(self.callee_flow.is_some()) << 1
-        ]);
+        let sides = [self.caller_side, self.callee_side];
+        let flags = sides.iter().rev().fold(0, |flags, side| {
+            flags << 2 | u8::from(side.is_ours) << 1 | u8::from(side.flow.is_some())
+        });
+        bytes.put(&[flags]);
         bytes.put(&self.caller.to_be_bytes());
-        for flow in [self.caller_flow, self.callee_flow].into_iter().flatten() {
+        for flow in sides.iter().filter_map(|side| side.flow) {
             put_flow(&flow, &mut bytes);
         }
         let mac = keyed
@@ -73,20 +83,19 @@ impl Token {
             return None;
         }
         let (&[flags, caller @ ..], mut rest) = body.split_first_chunk::<5>()?;
-        let caller_flow = if flags & 1 != 0 {
-            Some(take_flow(&mut rest)?)
-        } else {
-            None
-        };
-        let callee_flow = if flags & 2 != 0 {
-            Some(take_flow(&mut rest)?)
-        } else {
-            None
+        let mut side = |flags: u8| {
+            let flow = if flags & 1 != 0 {
+                Some(take_flow(&mut rest)?)
+            } else {
+                None
+            };
+            let is_ours = flags & 2 != 0;
+            Some(Side { is_ours, flow })
         };
         Some(Self {
             caller: u32::from_be_bytes(caller),
-            caller_flow,
-            callee_flow,
+            caller_side: side(flags)?,
+            callee_side: side(flags >> 2)?,
         })
     }
 }
@@ -216,6 +225,13 @@ mod tests {
         }
     }
 
+    fn side(flow: Option<Flow>) -> Side {
+        Side {
+            is_ours: flow.is_some(),
+            flow,
+        }
+    }
+
     fn text(token: &Token, keyed: &Keyed, call_id: &[u8]) -> Vec<u8> {
         let mut text = Vec::new();
         token.write(keyed, call_id, &mut text);
@@ -235,7 +251,7 @@ mod tests {
             (None, Some(v6)),
             (Some(v6), Some(v6)),
         ] {
-            let token = Token::new(&keyed, b"tag", caller, callee);
+            let token = Token::new(&keyed, b"tag", side(caller), side(callee));
             let text = text(&token, &keyed, b"call-1");
             assert_eq!(Token::read(&keyed, b"call-1", &text), Some(token));
             assert_eq!(Token::read(&keyed, b"call-2", &text), None);
@@ -247,7 +263,12 @@ mod tests {
     fn a_changed_token_is_refused() {
         let keyed = Keyed::new([7; 16]);
         let good = text(
-            &Token::new(&keyed, b"tag", Some(flow("10.0.0.1:1", 5)), None),
+            &Token::new(
+                &keyed,
+                b"tag",
+                side(Some(flow("10.0.0.1:1", 5))),
+                side(None),
+            ),
             &keyed,
             b"c",
         );
@@ -263,9 +284,9 @@ mod tests {
     #[test]
     fn the_from_tag_decides_the_direction() {
         let keyed = Keyed::new([7; 16]);
-        let (caller, callee) = (flow("10.0.0.1:1", 5), flow("10.0.0.2:1", 6));
-        let token = Token::new(&keyed, b"caller-tag", Some(caller), Some(callee));
-        assert_eq!(token.flow_for(&keyed, b"caller-tag"), Some(callee));
-        assert_eq!(token.flow_for(&keyed, b"callee-tag"), Some(caller));
+        let (caller, callee) = (side(Some(flow("10.0.0.1:1", 5))), side(None));
+        let token = Token::new(&keyed, b"caller-tag", caller, callee);
+        assert_eq!(token.sides(&keyed, b"caller-tag"), (caller, callee));
+        assert_eq!(token.sides(&keyed, b"callee-tag"), (callee, caller));
     }
 }

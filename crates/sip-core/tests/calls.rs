@@ -21,7 +21,18 @@ fn invite(extra: &str) -> String {
     )
 }
 
-/// Registers bob and sends an INVITE: what bob got.
+/// Registers bob, and a local user calls him: what bob got.
+fn ring_locally(bench: &mut Bench) -> Sent {
+    bench.register("bob", &format!("<sip:bob@{BOB}>"), BOB);
+    bench.udp(
+        ALICE,
+        &invite("").replace("alice@a.test", "alice@example.com"),
+    );
+    bench.expect(ALICE, "SIP/2.0 100");
+    bench.expect(BOB, "INVITE")
+}
+
+/// Registers bob, and a stranger calls him: what bob got.
 fn ring(bench: &mut Bench) -> Sent {
     bench.register("bob", &format!("<sip:bob@{BOB}>"), BOB);
     bench.udp(ALICE, &invite(""));
@@ -798,7 +809,7 @@ fn a_telephone_number_is_a_user_of_the_primary_domain() {
 #[test]
 fn strict_routers_before_and_behind_us_are_understood() {
     let mut bench = Bench::open();
-    let got = ring(&mut bench);
+    let got = ring_locally(&mut bench);
     bench.udp(BOB, &response(&got, "200 OK", "b", ""));
     bench.expect(ALICE, "SIP/2.0 200");
     let ours = got
@@ -813,7 +824,7 @@ fn strict_routers_before_and_behind_us_are_understood() {
         &request(
             "BYE",
             &ours,
-            "<sip:alice@a.test>;tag=a",
+            "<sip:alice@example.com>;tag=a",
             "<sip:bob@example.com>;tag=b",
             ALICE,
             "b1",
@@ -830,7 +841,7 @@ fn strict_routers_before_and_behind_us_are_understood() {
         &request(
             "INFO",
             &format!("sip:bob@{BOB}"),
-            "<sip:alice@a.test>;tag=a",
+            "<sip:alice@example.com>;tag=a",
             "<sip:bob@example.com>;tag=b",
             ALICE,
             "b2",
@@ -848,7 +859,7 @@ fn strict_routers_before_and_behind_us_are_understood() {
 #[test]
 fn a_loose_route_beyond_us_is_followed() {
     let mut bench = Bench::open();
-    let got = ring(&mut bench);
+    let got = ring_locally(&mut bench);
     bench.udp(BOB, &response(&got, "200 OK", "b", ""));
     bench.expect(ALICE, "SIP/2.0 200");
     let ours = got.header("Record-Route").unwrap().to_owned();
@@ -859,7 +870,7 @@ fn a_loose_route_beyond_us_is_followed() {
         &request(
             "INFO",
             &format!("sip:bob@{BOB}"),
-            "<sip:alice@a.test>;tag=a",
+            "<sip:alice@example.com>;tag=a",
             "<sip:bob@example.com>;tag=b",
             ALICE,
             "b2",
@@ -892,4 +903,179 @@ fn a_binding_with_a_path_is_reached_through_it() {
     bench.expect(ALICE, "SIP/2.0 100");
     let got = bench.expect(edge, "INVITE sip:bob@10.0.0.2 SIP/2.0");
     assert_eq!(got.header("Route"), Some(path));
+}
+
+/// What a stranger gets to see of a call with a local user must not open the way to anybody else.
+#[test]
+fn a_stranger_in_a_call_can_reach_only_the_other_side() {
+    let mut bench = Bench::strict();
+    bench.subscribers.insert_in_memory(
+        b"bob@example.com",
+        location::Ha1 {
+            md5: [1; 16],
+            sha256: [1; 32],
+        },
+    );
+    let settings = sip_core::Settings {
+        auth: false,
+        ..bench.settings.clone()
+    };
+    bench.core.set_settings(std::sync::Arc::new(settings));
+    bench.register("bob", &format!("<sip:bob@{BOB}>"), BOB);
+    bench
+        .core
+        .set_settings(std::sync::Arc::new(bench.settings.clone()));
+    bench.udp(ALICE, &invite(""));
+    bench.expect(ALICE, "SIP/2.0 100");
+    let got = bench.expect(BOB, "INVITE");
+    bench.udp(BOB, &response(&got, "200 OK", "b", ""));
+    let answer = bench.expect(ALICE, "SIP/2.0 200");
+    let route = format!("Route: {}\n", answer.header("Record-Route").unwrap());
+    let (alice, bob) = ("<sip:alice@a.test>;tag=a", "<sip:bob@example.com>;tag=b");
+    let victim = "sip:victim@203.0.113.99";
+
+    // As herself: whatever she writes, it goes to bob.
+    bench.udp(
+        ALICE,
+        &request("INFO", victim, alice, bob, ALICE, "v1", "2", &route),
+    );
+    bench.expect(BOB, &format!("INFO {victim}"));
+    let further = format!("{route}Route: <{victim};lr>\n");
+    bench.udp(
+        ALICE,
+        &request("INFO", victim, alice, bob, ALICE, "v2", "3", &further),
+    );
+    bench.expect(BOB, &format!("INFO {victim}"));
+    // As bob, or as nobody: challenged.
+    bench.udp(
+        ALICE,
+        &request("INFO", victim, bob, alice, ALICE, "v3", "4", &route),
+    );
+    bench.expect(ALICE, "SIP/2.0 407");
+    bench.udp(
+        ALICE,
+        &request(
+            "INFO",
+            victim,
+            "<sip:x@y.test>;tag=zz",
+            alice,
+            ALICE,
+            "v4",
+            "5",
+            &route,
+        ),
+    );
+    bench.expect(ALICE, "SIP/2.0 407");
+    bench.udp(
+        ALICE,
+        &request("ACK", victim, bob, alice, ALICE, "v5", "6", &route),
+    );
+    bench.expect_nothing();
+    // Bob himself goes where her contact is.
+    let contact = "sip:alice@198.51.100.77";
+    bench.udp(
+        BOB,
+        &request("BYE", contact, bob, alice, BOB, "v6", "1", &route),
+    );
+    bench.expect("198.51.100.77:5060", "BYE");
+}
+
+#[test]
+fn only_credentials_for_us_are_taken_off() {
+    let mut bench = Bench::open();
+    bench.register("bob", &format!("<sip:bob@{BOB}>"), BOB);
+    let line = |realm: &str| {
+        format!(
+            "Proxy-Authorization: Digest username=\"a\", realm=\"{realm}\", nonce=\"n\", uri=\"sip:b\", response=\"r\"\n"
+        )
+    };
+    bench.udp(ALICE, &invite(&(line("example.com") + &line("other.test"))));
+    bench.expect(ALICE, "SIP/2.0 100");
+    let got = bench.expect(BOB, "INVITE");
+    let left: Vec<_> = got.headers("Proxy-Authorization").collect();
+    assert!(
+        left.len() == 1 && left[0].contains("other.test"),
+        "{left:?}"
+    );
+}
+
+#[test]
+fn what_a_client_writes_into_received_is_replaced() {
+    let mut bench = Bench::open();
+    bench.register("bob", &format!("<sip:bob@{BOB}>"), BOB);
+    let nat = "203.0.113.9:41234";
+    bench.udp(
+        nat,
+        &invite("").replace("branch=", "received=1.2.3.4 ;rport;branch="),
+    );
+    bench.expect(nat, "SIP/2.0 100");
+    let got = bench.expect(BOB, "INVITE");
+    let via = got.headers("Via").nth(1).unwrap();
+    assert!(
+        via.contains("received=203.0.113.9") && !via.contains("1.2.3.4"),
+        "{via}"
+    );
+}
+
+#[test]
+fn ringing_restarts_timer_c() {
+    let mut bench = Bench::open();
+    let got = ring(&mut bench);
+    bench.pass_ms(10_000);
+    bench.udp(BOB, &response(&got, "180 Ringing", "b", ""));
+    bench.pass_ms(175_000);
+    bench
+        .sink
+        .sent
+        .retain(|sent| !sent.start().starts_with("INVITE"));
+    bench.expect(ALICE, "SIP/2.0 180");
+    bench.expect_nothing();
+    bench.pass_ms(7_000);
+    bench.expect(BOB, "CANCEL");
+}
+
+#[test]
+fn what_is_no_invite_passes_with_its_final_response_only() {
+    let mut bench = Bench::open();
+    bench.register("bob", &format!("<sip:bob@{BOB}>"), BOB);
+    bench.udp(
+        ALICE,
+        &request(
+            "MESSAGE",
+            "sip:bob@example.com",
+            "<sip:alice@a.test>;tag=a",
+            "<sip:bob@example.com>",
+            ALICE,
+            "m1",
+            "1",
+            "",
+        ),
+    );
+    let got = bench.expect(BOB, "MESSAGE");
+    bench.udp(BOB, &response(&got, "180 Ringing", "b", ""));
+    bench.udp(BOB, &response(&got, "408 Request Timeout", "b", ""));
+    bench.expect_nothing();
+    assert_eq!(bench.counters().server_transactions, 0);
+}
+
+#[test]
+fn our_own_answers_name_the_server() {
+    let mut bench = Bench::open();
+    bench.udp(
+        ALICE,
+        &request(
+            "MESSAGE",
+            "sip:eve@example.com",
+            "<sip:alice@a.test>;tag=a",
+            "<sip:eve@example.com>",
+            ALICE,
+            "m1",
+            "1",
+            "",
+        ),
+    );
+    assert_eq!(
+        bench.expect(ALICE, "SIP/2.0 404").header("Server"),
+        Some("sipolis")
+    );
 }

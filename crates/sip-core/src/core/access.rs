@@ -1,13 +1,13 @@
 use super::Core;
 use super::request::Request;
-use super::route::Routed;
+use super::route::{Passage, Routed};
 use crate::digest::Challenge;
 use crate::ours::{Host, Meaning};
 use crate::{Event, Now, Sink, Verdict};
 use sip_wire::{Name, Uri};
 
 impl Core {
-    /// Whether a request to be proxied may pass; when not, it has been answered.
+    /// Whether a request to be proxied may pass, and then whether its sender is one of our users; when not, it has been answered.
     ///
     /// Inside a dialog that we record-routed: always. A local user (by From) anywhere, with credentials. A stranger to local users only;
     /// to anywhere else only with the credentials of a local user (anonymous calls). The From user need not be the one of the credentials.
@@ -17,27 +17,30 @@ impl Core {
         request: &Request<'_>,
         routed: &Routed<'_>,
         sink: &mut impl Sink,
-    ) -> bool {
-        if routed.token.is_some() {
-            return true;
+    ) -> Option<bool> {
+        if routed.passage != Passage::Closed {
+            return Some(false);
         }
         let from_host = self.person(&request.from_uri, request);
         let to_us = routed.host != Host::Foreign && routed.next_route.is_none();
-        if from_host == Host::Foreign && to_us
-            || !self.settings.auth && (to_us || from_host != Host::Foreign)
-        {
-            return true;
+        if from_host == Host::Foreign && to_us {
+            return Some(false);
         }
-        if !self.settings.auth {
-            sink.event(&Event::RelayDenied {
-                flow: &request.flow,
-            });
-            self.answer(request, 403, "Relaying Denied", b"", sink);
-            return false;
+        if self.settings.auth {
+            let realm = self.realm(&request.from_uri, from_host);
+            let header = Name::ProxyAuthorization;
+            return self
+                .authenticate(now, request, header, &realm, sink)
+                .map(|_| true);
         }
-        let realm = self.realm(&request.from_uri, from_host);
-        self.authenticate(now, request, Name::ProxyAuthorization, &realm, sink)
-            .is_some()
+        if from_host != Host::Foreign {
+            return Some(true);
+        }
+        sink.event(&Event::RelayDenied {
+            flow: &request.flow,
+        });
+        self.answer(request, 403, "Relaying Denied", b"", sink);
+        None
     }
 
     /// What the host of a person's URI is to us.

@@ -2,7 +2,7 @@ use super::Core;
 use super::fork::{Fork, is_invite, reindex, reread};
 use crate::slab::Handle;
 use crate::{Now, Sink};
-use sip_wire::{Index, Message, Method, Name};
+use sip_wire::{Index, Message, Name};
 
 /// How a branch ended.
 #[derive(Clone, Copy)]
@@ -101,7 +101,7 @@ impl Core {
                 self.counters.calls_failed += u64::from(is_invite(&fork.request));
                 self.respond(now, server, code, &out, sink);
             }
-            // RFC 4320 section 4.2: a late 408 to anything but INVITE does harm.
+            // RFC 4320 section 4.2: a 408 to anything but INVITE comes too late to do good.
             None => self.close_server(server),
         }
         self.out = out;
@@ -110,6 +110,10 @@ impl Core {
     fn write_final(&mut self, fork: &Fork, index: &mut Index, out: &mut Vec<u8>) -> Option<u16> {
         let best = fork.best.as_ref();
         let code = best.map_or(408, |best| best.code);
+        // RFC 4320 section 4.2: nor one that a phone has sent.
+        if code == 408 && !is_invite(&fork.request) {
+            return None;
+        }
         if let Some(received) = best.and_then(|best| best.message.as_deref())
             && code != 503
             && let Some(message) = reindex(received, index)
@@ -128,7 +132,6 @@ impl Core {
         let request = reread(&fork.request, &fork.flow, index)?;
         let (code, reason) = match code {
             _ if fork.is_cancelled => (487, ""),
-            408 if request.method != Method::Invite => return None,
             // RFC 3261 section 16.7 item 6: our 503 would speak for this server.
             503 => (500, best.map_or("", |best| best.reason)),
             code => (code, best.map_or("", |best| best.reason)),

@@ -375,6 +375,12 @@ impl Core {
             return;
         };
         let server = client.server;
+        // RFC 4320 section 4.2: nothing but 100 and finals to what is not an INVITE.
+        let is_invite = matches!(client.machine, Machine::Invite(_));
+        // RFC 3261 section 16.7 item 2: every 101 to 199 shows life.
+        if code > 100 && matches!(client.progress, Progress::Silent | Progress::Proceeding) {
+            client.give_up = now.mono.after_ms(timer_c_ms);
+        }
         match client.progress {
             Progress::Silent => client.progress = Progress::Proceeding,
             Progress::SilentUnwanted => {
@@ -382,15 +388,13 @@ impl Core {
                 client.progress = Progress::Proceeding;
                 self.cancel_client(now, handle, &lines, sink);
             }
-            // RFC 3261 section 16.7 item 2: every 101 to 199 shows life.
-            Progress::Proceeding if code > 100 => client.give_up = now.mono.after_ms(timer_c_ms),
-            _ => {}
+            Progress::Proceeding | Progress::Cancelled | Progress::Answered => {}
         }
         let is_open = self
             .servers
             .get(server)
             .is_some_and(|server| server.fork.is_some());
-        if code > 100 && is_open {
+        if code > 100 && is_invite && is_open {
             self.pass_response(now, server, code, message, sink);
         }
     }

@@ -157,11 +157,23 @@ impl Core {
         };
         let mut out = std::mem::take(&mut self.out);
         out.clear();
+        let to = match *to {
+            Destination::Flow(flow) => flow,
+            Destination::Address { transport, peer } => Flow {
+                transport,
+                listener: u16::MAX,
+                connection: 0,
+                local: outbound.address,
+                peer,
+            },
+        };
         let outgoing = Outgoing {
             request,
             forwarding,
             target,
             branch,
+            to,
+            is_our_realm: &|realm| self.ours.is_realm(realm, &self.shared.subscribers),
             outbound,
             inbound,
         };

@@ -4,7 +4,7 @@ use super::request::Request;
 use super::route::{Routed, Target};
 use crate::branch::Branch;
 use crate::keyed::Keyed;
-use crate::token::Token;
+use crate::token::{Side, Token};
 use location::{Flow, Transport};
 use sip_wire::{Edits, Header, Message, Name, Span, Value, write_ip, write_number};
 use smallvec::SmallVec;
@@ -18,10 +18,8 @@ pub(super) struct Forwarding {
     /// The next Route is a strict router: it becomes the Request-URI.
     pub(super) to_strict: bool,
     pub(super) record_route: bool,
-    /// How the caller is reached later in the dialog, when its Contact would not do.
-    pub(super) caller_flow: Option<Flow>,
-    /// Credentials for us were used, and go no further (RFC 3261 section 22.3).
-    pub(super) strip_credentials: bool,
+    /// The caller's side of the dialog.
+    caller: Side,
     pub(super) loop_hash: u64,
 }
 
@@ -29,7 +27,7 @@ impl Forwarding {
     pub(super) fn new(
         request: &Request<'_>,
         routed: &Routed<'_>,
-        strip_credentials: bool,
+        is_ours: bool,
         loop_hash: u64,
     ) -> Self {
         let record_route = request.forms_dialog();
@@ -40,12 +38,14 @@ impl Forwarding {
                 .next_route
                 .is_some_and(|route| route.uri().is_ok_and(|uri| !uri.params.has("lr"))),
             record_route,
-            caller_flow: if record_route {
-                caller_flow(request)
-            } else {
-                None
+            caller: Side {
+                is_ours,
+                flow: if record_route {
+                    caller_flow(request)
+                } else {
+                    None
+                },
             },
-            strip_credentials,
             loop_hash,
         }
     }
@@ -121,6 +121,10 @@ pub(super) struct Outgoing<'a> {
     pub(super) forwarding: &'a Forwarding,
     pub(super) target: &'a Target,
     pub(super) branch: Branch,
+    /// The flow it leaves by; without a connection, one to be opened.
+    pub(super) to: Flow,
+    /// Which credentials are for us, and go no further (RFC 3261 section 22.3).
+    pub(super) is_our_realm: &'a dyn Fn(&[u8]) -> bool,
     /// Our address on the side it leaves by, and on the side it came by.
     pub(super) outbound: Place<'a>,
     pub(super) inbound: Place<'a>,
@@ -154,8 +158,9 @@ impl Outgoing<'_> {
         edits.replace(at(message.head_start()), lines);
         self.edit_top_via(edits, lines);
         self.edit_routes(edits, lines);
-        if self.forwarding.strip_credentials {
-            for header in message.headers(Name::ProxyAuthorization) {
+        for header in message.headers(Name::ProxyAuthorization) {
+            let credentials = sip_wire::Credentials::parse(header.value);
+            if credentials.is_some_and(|credentials| (self.is_our_realm)(credentials.realm)) {
                 edits.replace(header.field_span, b"");
             }
         }
@@ -177,14 +182,23 @@ impl Outgoing<'_> {
         if !self.forwarding.record_route {
             return;
         }
-        let mut token = Vec::with_capacity(128);
-        Token::new(
+        let mut caller = self.forwarding.caller;
+        let mut callee = Side {
+            is_ours: self.target.is_ours,
+            flow: self.target.flow,
+        };
+        // Where the other side is a stranger, our side's flow is what a stranger's request may go to, and what ours are known by.
+        if caller.is_ours && !callee.is_ours {
+            caller.flow = Some(self.request.flow);
+        } else if callee.is_ours && !caller.is_ours {
+            callee.flow = Some(self.to);
+        }
+        let mut token = Vec::with_capacity(160);
+        Token::new(keyed, self.request.sender_tag(), caller, callee).write(
             keyed,
-            self.request.sender_tag(),
-            self.forwarding.caller_flow,
-            self.target.flow,
-        )
-        .write(keyed, self.request.call_id, &mut token);
+            self.request.call_id,
+            &mut token,
+        );
         self.outbound.write_record_route(&token, lines);
         if (self.outbound.transport, self.outbound.address)
             != (self.inbound.transport, self.inbound.address)
@@ -226,6 +240,10 @@ impl Outgoing<'_> {
     fn edit_top_via(&self, edits: &mut Edits, text: &mut Vec<u8>) {
         let (via, peer) = (&self.request.via, self.request.flow.peer);
         text.clear();
+        let is_needed = via.wants_rport() || via.host_ip() != Some(peer.ip().to_canonical());
+        if let Some(received) = via.params.param("received").filter(|_| is_needed) {
+            edits.replace(self.param_span(&received), b"");
+        }
         if via.wants_rport() {
             if let Some(rport) = via.params.param("rport") {
                 text.extend_from_slice(b"rport=");
@@ -241,10 +259,22 @@ impl Outgoing<'_> {
                     text,
                 );
             }
-        } else if !is_host(via.host, peer) {
+        } else if is_needed {
             text.extend_from_slice(b";received=");
             write_ip(text, peer.ip());
             edits.replace(at(via.span.end), text);
+        }
+    }
+
+    /// A parameter and the semicolon before it.
+    fn param_span(&self, param: &sip_wire::Param<'_>) -> Span {
+        let bytes = self.request.message.bytes();
+        let name = offset_in(bytes, param.name);
+        let last = param.value.unwrap_or(param.name);
+        let semicolon = bytes[..name as usize].iter().rposition(|&c| c == b';');
+        Span {
+            start: semicolon.map_or(name, |at| at as u32),
+            end: offset_in(bytes, last) + last.len() as u32,
         }
     }
 
@@ -373,10 +403,4 @@ const fn at(offset: u32) -> Span {
 /// Where a part of a message begins in it.
 fn offset_in(whole: &[u8], part: &[u8]) -> u32 {
     (part.as_ptr() as usize - whole.as_ptr() as usize) as u32
-}
-
-/// Whether a Via's host is the address that the message came from.
-fn is_host(host: &[u8], peer: SocketAddr) -> bool {
-    let text = std::str::from_utf8(host).unwrap_or_default();
-    text.trim_start_matches('[').trim_end_matches(']').parse() == Ok(peer.ip())
 }

@@ -32,6 +32,7 @@ use location::{Flow, Location, Subscribers};
 use request::{Reply, Request};
 use server::{KeyMap, ServerTransaction};
 use sip_wire::{Edits, Framing, Index, Message, Method, Name, ParseError, Response};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// What the workers share.
@@ -323,6 +324,13 @@ impl Core {
     ) {
         let tag = self.local_tag(request.call_id, request.sender_tag());
         let to_tag: &[u8] = if code == 100 { b"" } else { &tag };
+        let mut all = SmallVec::<[u8; 512]>::new();
+        if code != 100 && !self.settings.server.is_empty() {
+            for part in [b"Server: ", self.settings.server.as_bytes(), b"\r\n"] {
+                all.extend_from_slice(part);
+            }
+        }
+        all.extend_from_slice(lines);
         Response {
             request: request.message,
             code,
@@ -330,7 +338,7 @@ impl Core {
             source: Some(request.flow.peer),
             to_tag,
         }
-        .write(lines, b"", out);
+        .write(&all, b"", out);
     }
 
     /// Our To tag for a call: the same in every response of ours to it.

@@ -2,7 +2,7 @@ use super::Core;
 use super::fork::Fork;
 use super::forward::Forwarding;
 use super::request::Request;
-use super::route::{Hop, Routed, Target, Targets};
+use super::route::{Hop, Passage, Routed, Target, Targets};
 use crate::branch::Branch;
 use crate::ours::Host;
 use crate::slab::Handle;
@@ -40,11 +40,12 @@ impl Core {
         if request.message.header(Name::ProxyRequire).is_some() {
             return self.refuse_extensions(request, Name::ProxyRequire, sink);
         }
-        if !self.may_pass(now, request, &routed, sink) {
+        let Some(is_ours) = self.may_pass(now, request, &routed, sink) else {
             return;
-        }
+        };
+        let forwarding = Forwarding::new(request, &routed, is_ours, loop_hash);
         match self.targets(now, request, &routed, sink) {
-            Ok(targets) => self.open_fork(now, request, &routed, key, loop_hash, targets, sink),
+            Ok(targets) => self.open_fork(now, request, key, forwarding, targets, sink),
             Err((code, reason)) => self.answer(request, code, reason, b"", sink),
         }
     }
@@ -101,9 +102,8 @@ impl Core {
         &mut self,
         now: Now,
         request: &Request<'_>,
-        routed: &Routed<'_>,
         key: u128,
-        loop_hash: u64,
+        forwarding: Forwarding,
         targets: Targets,
         sink: &mut impl Sink,
     ) {
@@ -132,11 +132,10 @@ impl Core {
             self.respond(now, server, 100, &out, sink);
             self.out = out;
         }
-        let strip_credentials = self.settings.auth && routed.token.is_none();
         let mut fork = Box::new(Fork {
             request: request.message.bytes().into(),
             flow: request.flow,
-            forwarding: Forwarding::new(request, routed, strip_credentials, loop_hash),
+            forwarding,
             targets,
             next: 0,
             breadth,
@@ -154,19 +153,14 @@ impl Core {
         let routed = self.route(request);
         let to_us = routed.host != Host::Foreign && routed.next_route.is_none();
         let is_stranger = self.person(&request.from_uri, request) == Host::Foreign;
-        let may_leave = routed.token.is_some() || !self.settings.auth && !is_stranger;
+        let may_leave = routed.passage != Passage::Closed || !self.settings.auth && !is_stranger;
         if !(to_us || may_leave) || request.max_forwards() == Some(0) {
             return;
         }
         let Ok(targets) = self.targets(now, request, &routed, sink) else {
             return;
         };
-        let forwarding = Forwarding::new(
-            request,
-            &routed,
-            self.settings.auth,
-            self.loop_hash(request),
-        );
+        let forwarding = Forwarding::new(request, &routed, false, self.loop_hash(request));
         for target in targets {
             match &target.hop {
                 Hop::Direct(to) => self.send_ack(request, &forwarding, &target, to, sink),

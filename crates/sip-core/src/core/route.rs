@@ -21,8 +21,19 @@ pub(super) struct Routed<'a> {
     pub(super) own_routes: u8,
     /// The first Route value that does not.
     pub(super) next_route: Option<NameAddr<'a>>,
-    /// The token of the dialog, when the Route carries it.
-    pub(super) token: Option<Token>,
+    /// What the token of the dialog opens, when the Route carries one.
+    pub(super) passage: Passage,
+}
+
+/// What a request inside a dialog may do without credentials.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Passage {
+    /// Nothing: no token, or it is of no use to who sends this.
+    Closed,
+    /// Go where it says: both sides are ours, or the sender is and was seen on this flow. The other side's flow, where its contact does not do.
+    Open(Option<Flow>),
+    /// Go to our side of the dialog over this flow, whatever else it says: from a stranger.
+    OnlyTo(Flow),
 }
 
 /// One place that a request may go to.
@@ -37,6 +48,8 @@ pub(super) struct Target {
     pub(super) q: u16,
     /// How the callee is reached later in the dialog, when its Contact would not do.
     pub(super) flow: Option<Flow>,
+    /// A phone registered here.
+    pub(super) is_ours: bool,
     /// A message too large for a datagram may try TCP.
     pub(super) may_use_tcp: bool,
     /// Its share of Max-Breadth; `None`: not written (ACK).
@@ -66,13 +79,15 @@ impl Core {
             is_strict: false,
             own_routes: 0,
             next_route: None,
-            token: None,
+            passage: Passage::Closed,
         };
+        let mut token = None;
         if request.message.header(Name::Route).is_some() {
-            self.take_routes(request, &mut routed);
+            token = self.take_routes(request, &mut routed);
         }
+        routed.passage = token.map_or(Passage::Closed, |token| self.passage(request, &token));
         // A new request for one of our names is for us whatever the port; inside a dialog it names a contact.
-        let meaning = if routed.token.is_some() {
+        let meaning = if token.is_some() {
             Meaning::Place
         } else {
             Meaning::Person
@@ -90,7 +105,8 @@ impl Core {
         routed
     }
 
-    fn take_routes<'a>(&self, request: &Request<'a>, routed: &mut Routed<'a>) {
+    fn take_routes<'a>(&self, request: &Request<'a>, routed: &mut Routed<'a>) -> Option<Token> {
+        let mut found = None;
         let values: SmallVec<[Value<'a>; 4]> = request.message.values(Name::Route).collect();
         let mut values = &values[..];
         if let Some(token) = self.token(request, &request.uri)
@@ -99,14 +115,14 @@ impl Core {
                 .ok()
                 .and_then(|last| last.uri().ok())
         {
-            (routed.is_strict, routed.uri, routed.token) = (true, uri, Some(token));
+            (routed.is_strict, routed.uri, found) = (true, uri, Some(token));
             values = rest;
         }
         for value in values {
             let Ok(route) = NameAddr::parse(value.text) else {
-                return;
+                return found;
             };
-            let Ok(uri) = route.uri() else { return };
+            let Ok(uri) = route.uri() else { return found };
             let token = self.token(request, &uri);
             let is_ours = token.is_some()
                 || self.ours.host(
@@ -117,10 +133,24 @@ impl Core {
                 ) != Host::Foreign;
             if !is_ours {
                 routed.next_route = Some(route);
-                return;
+                return found;
             }
             routed.own_routes = routed.own_routes.saturating_add(1);
-            routed.token = routed.token.or(token);
+            found = found.or(token);
+        }
+        found
+    }
+
+    /// Who sends a request with this token, as far as it can be known, and what that opens.
+    fn passage(&self, request: &Request<'_>, token: &Token) -> Passage {
+        let (sender, receiver) = token.sides(&self.keyed, request.sender_tag());
+        let is_seen = sender
+            .flow
+            .is_some_and(|flow| same_source(&flow, &request.flow));
+        match receiver.flow {
+            flow if sender.is_ours && (receiver.is_ours || is_seen) => Passage::Open(flow),
+            Some(flow) if receiver.is_ours && !sender.is_ours => Passage::OnlyTo(flow),
+            _ => Passage::Closed,
         }
     }
 
@@ -136,24 +166,25 @@ impl Core {
         routed: &Routed<'_>,
         sink: &mut impl Sink,
     ) -> Result<Targets, NoTarget> {
-        if let Some(route) = &routed.next_route {
-            let uri = route.uri().map_err(|_| (400, "Malformed Route"))?;
-            return Ok(single(Target::new(hop_to(&uri)?)));
-        }
         let mut uri = Box::default();
         if routed.is_strict {
             uri = routed.uri.text.into();
         }
-        let flow = routed
-            .token
-            .and_then(|token| token.flow_for(&self.keyed, request.sender_tag()));
-        if let Some(flow) = flow
-            && (!flow.transport.is_reliable() || sink.is_open(&flow))
-        {
-            return Ok(single(Target {
-                uri,
-                ..Target::new(Hop::Direct(Destination::Flow(flow)))
-            }));
+        let flow = match routed.passage {
+            Passage::OnlyTo(flow) => {
+                let flow = Some(flow).filter(|flow| is_usable(flow, sink));
+                let flow = flow.or_else(|| self.flow_of_person(now, request, sink));
+                return Ok(single(Target::over(&flow.ok_or((480, ""))?, uri)));
+            }
+            Passage::Open(flow) => flow,
+            Passage::Closed => None,
+        };
+        if let Some(route) = &routed.next_route {
+            let uri = route.uri().map_err(|_| (400, "Malformed Route"))?;
+            return Ok(single(Target::new(hop_to(&uri)?)));
+        }
+        if let Some(flow) = flow.filter(|flow| is_usable(flow, sink)) {
+            return Ok(single(Target::over(&flow, uri)));
         }
         if routed.host != Host::Foreign {
             return self.bindings(now, request, &routed.uri, routed.host, sink);
@@ -161,10 +192,7 @@ impl Core {
         // The connection of the dialog is gone, and the phone may have registered again since.
         if let Some(gone) = flow {
             if let Some(flow) = self.flow_of_person(now, request, sink) {
-                return Ok(single(Target {
-                    uri,
-                    ..Target::new(Hop::Direct(Destination::Flow(flow)))
-                }));
+                return Ok(single(Target::over(&flow, uri)));
             }
             // A contact that is not where the phone was is behind a NAT: at that address of ours somebody else may be.
             if routed.uri.host_ip() != Some(gone.peer.ip()) {
@@ -267,10 +295,38 @@ impl Target {
             hop,
             q: 1000,
             flow: None,
+            is_ours: false,
             may_use_tcp: false,
             breadth: None,
         }
     }
+
+    /// Over a flow of the dialog.
+    fn over(flow: &Flow, uri: Box<[u8]>) -> Self {
+        let is_address = flow.transport.is_reliable() && flow.connection == 0;
+        let to = if is_address {
+            Destination::Address {
+                transport: flow.transport,
+                peer: flow.peer,
+            }
+        } else {
+            Destination::Flow(*flow)
+        };
+        Self {
+            uri,
+            ..Self::new(Hop::Direct(to))
+        }
+    }
+}
+
+/// Whether something can be sent over it. One without a connection names an address to connect to.
+fn is_usable(flow: &Flow, sink: &mut impl Sink) -> bool {
+    !flow.transport.is_reliable() || flow.connection == 0 || sink.is_open(flow)
+}
+
+/// Whether both name the same peer on the same way.
+fn same_source(a: &Flow, b: &Flow) -> bool {
+    (a.transport, a.connection, a.peer) == (b.transport, b.connection, b.peer)
 }
 
 fn single(target: Target) -> Targets {
@@ -287,6 +343,7 @@ fn target_of(binding: &BindingParts<'_>, sink: &mut impl Sink) -> Option<Target>
         uri: binding.contact.into(),
         q: binding.q,
         path: binding.path.into(),
+        is_ours: true,
         ..Target::new(Hop::Direct(Destination::Flow(flow)))
     };
     if !binding.path.is_empty() {
