@@ -330,3 +330,26 @@ pub fn response(received: &Sent, status: &str, to_tag: &str, extra: &str) -> Str
         received.header("CSeq").unwrap()
     )
 }
+
+/// The MD5 response of a phone with `qop=auth`, nonce-count 1 and cnonce `c` (RFC 7616 section 3.4.1).
+pub fn digest_response(
+    user: &str,
+    realm: &str,
+    password: &str,
+    method: &str,
+    uri: &str,
+    nonce: &str,
+) -> String {
+    use md5::{Digest as _, Md5};
+    let hex = |text: String| {
+        Md5::digest(text.as_bytes())
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<String>()
+    };
+    let (a1, a2) = (
+        hex(format!("{user}:{realm}:{password}")),
+        hex(format!("{method}:{uri}")),
+    );
+    hex(format!("{a1}:{nonce}:00000001:c:auth:{a2}"))
+}
