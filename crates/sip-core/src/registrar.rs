@@ -78,6 +78,8 @@ struct Register<'a> {
     call_id: &'a [u8],
     cseq: u32,
     flow: Flow,
+    /// The phone takes answers where it sends from: it asked for `rport`.
+    is_symmetric: bool,
     now: Wall,
     user_agent: &'a [u8],
     /// Path values, comma-separated.
@@ -124,6 +126,7 @@ impl<'a> Register<'a> {
             call_id,
             cseq,
             flow: *flow,
+            is_symmetric: request.top_via().is_ok_and(|via| via.params.has("rport")),
             now,
             user_agent: user_agent(request),
             path: path(request)?,
@@ -221,7 +224,7 @@ impl<'a> Register<'a> {
             cseq: self.cseq,
             expires: self.now.after_s(contact.granted_s),
             flow: self.flow,
-            behind_nat: contact.is_behind_nat(&self.flow),
+            behind_nat: contact.is_behind_nat(&self.flow, self.is_symmetric),
             path: &self.path,
             user_agent: self.user_agent,
         }

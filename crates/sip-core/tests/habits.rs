@@ -82,6 +82,50 @@ fn without_rport_the_answer_goes_to_the_port_of_the_via() {
 }
 
 #[test]
+fn an_old_phone_is_called_where_its_contact_says_and_a_symmetric_one_where_it_sends_from() {
+    let mut bench = Bench::open();
+    let contact = format!("<sip:bob@{BOB}>");
+    bench.udp(
+        "198.51.100.2:33333",
+        &request(
+            "REGISTER",
+            "sip:example.com",
+            TO,
+            TO,
+            BOB,
+            "r1",
+            "1",
+            &format!("Contact: {contact}\n"),
+        )
+        .replace(&format!("From: {TO}"), &format!("From: {TO};tag=r")),
+    );
+    bench.commit();
+    bench.expect(BOB, "SIP/2.0 200");
+    bench.udp(ALICE, &invite(""));
+    bench.expect(ALICE, "SIP/2.0 100");
+    bench.expect(BOB, "INVITE");
+    bench.udp(
+        "198.51.100.2:33333",
+        &request(
+            "REGISTER",
+            "sip:example.com",
+            TO,
+            TO,
+            BOB,
+            "r2;rport",
+            "2",
+            &format!("Contact: {contact}\n"),
+        )
+        .replace(&format!("From: {TO}"), &format!("From: {TO};tag=r")),
+    );
+    bench.commit();
+    bench.expect("198.51.100.2:33333", "SIP/2.0 200");
+    bench.udp(ALICE, &invite("").replace("inv1", "inv2"));
+    bench.expect(ALICE, "SIP/2.0 100");
+    bench.expect("198.51.100.2:33333", "INVITE");
+}
+
+#[test]
 fn a_via_with_an_invalid_name_is_answered_on_the_connection() {
     let mut bench = Bench::open();
     let message = request(

@@ -194,11 +194,7 @@ impl Core {
         to: Destination,
         sink: &mut impl Sink,
     ) {
-        let Some(mut fork) = self
-            .servers
-            .get_mut(server)
-            .and_then(|server| server.fork.take())
-        else {
+        let Some(mut fork) = self.take_fork(server) else {
             self.clients.remove(client);
             return;
         };
@@ -222,11 +218,7 @@ impl Core {
         outcome: Outcome<'_>,
         sink: &mut impl Sink,
     ) {
-        let Some(mut fork) = self
-            .servers
-            .get_mut(server)
-            .and_then(|server| server.fork.take())
-        else {
+        let Some(mut fork) = self.take_fork(server) else {
             return;
         };
         fork.active.retain(|active| *active != client);
@@ -254,6 +246,11 @@ impl Core {
         fork.active.retain(|active| *active != client);
         self.clients.remove(client);
         fork.consider(outcome);
+    }
+
+    /// Takes the response context out of its transaction, so that both can be worked on; [`Self::put_back`] is the other half.
+    fn take_fork(&mut self, server: Handle) -> Option<Box<Fork>> {
+        self.servers.get_mut(server)?.fork.take()
     }
 
     /// Gives the response context back to its transaction, or goes on with it: next preference, final response.
@@ -293,11 +290,7 @@ impl Core {
         client: Handle,
         sink: &mut impl Sink,
     ) {
-        let Some(mut fork) = self
-            .servers
-            .get_mut(server)
-            .and_then(|server| server.fork.take())
-        else {
+        let Some(mut fork) = self.take_fork(server) else {
             return;
         };
         fork.active.retain(|active| *active != client);
@@ -318,11 +311,7 @@ impl Core {
         reason: Option<&[u8]>,
         sink: &mut impl Sink,
     ) {
-        let Some(mut fork) = self
-            .servers
-            .get_mut(server)
-            .and_then(|server| server.fork.take())
-        else {
+        let Some(mut fork) = self.take_fork(server) else {
             return;
         };
         if !fork.is_cancelled {
@@ -334,11 +323,7 @@ impl Core {
 
     /// The server shuts down: an INVITE without a final response gets a 503 now, its branches are cancelled.
     pub(super) fn end_fork(&mut self, now: Now, server: Handle, sink: &mut impl Sink) {
-        let Some(mut fork) = self
-            .servers
-            .get_mut(server)
-            .and_then(|server| server.fork.take())
-        else {
+        let Some(mut fork) = self.take_fork(server) else {
             return;
         };
         self.cancel_branches(now, &mut fork, None, sink);

@@ -361,10 +361,25 @@ fn target_of(binding: &BindingParts<'_>, sink: &mut impl Sink) -> Option<Target>
             peer,
         });
     } else {
+        // An old phone may register from another port than it listens on.
+        if !is_kept && let Some(peer) = address_of(binding.contact) {
+            target.hop = Hop::Direct(Destination::Flow(Flow { peer, ..flow }));
+        }
         target.flow = is_kept.then_some(flow);
         target.may_use_tcp = !is_kept;
     }
     Some(target)
+}
+
+/// The address that a contact names, where it names one.
+fn address_of(contact: &[u8]) -> Option<SocketAddr> {
+    let uri = Uri::parse(contact).ok()?;
+    let port = if uri.scheme == Scheme::Sips {
+        5061
+    } else {
+        5060
+    };
+    Some(SocketAddr::new(uri.host_ip()?, uri.port.unwrap_or(port)))
 }
 
 /// The way to a URI of another host (RFC 3263 section 4).

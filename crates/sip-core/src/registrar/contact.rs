@@ -109,12 +109,12 @@ impl<'a> Contact<'a> {
             && self.source != binding.flow.peer.ip()
     }
 
-    /// Whether the URI does not say where the request came from, so that only its flow leads back. Over a connection always: it is
-    /// the phone's, and can't be opened from here.
-    pub(super) fn is_behind_nat(&self, flow: &Flow) -> bool {
+    /// Whether the contact does not say where the phone is: another host than the request came from, or another port though the phone takes
+    /// answers where it sends from (`is_symmetric`, RFC 3581). An old phone that sends from a port of its own is where its Contact says.
+    pub(super) fn is_behind_nat(&self, flow: &Flow, is_symmetric: bool) -> bool {
         flow.transport.is_reliable()
             || self.uri.host_ip() != Some(flow.peer.ip().to_canonical())
-            || port(&self.uri) != flow.peer.port()
+            || is_symmetric && port(&self.uri) != flow.peer.port()
     }
 }
 

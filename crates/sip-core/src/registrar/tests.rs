@@ -42,7 +42,7 @@ impl Bench {
     fn send(&self, call_id: &str, cseq: u32, lines: &str) -> Result<String, (u16, String)> {
         let mut text = format!(
             "REGISTER sip:example.com SIP/2.0\r\n\
-             Via: SIP/2.0/UDP 192.0.2.1:5060;branch=z9hG4bK{cseq}\r\n\
+             Via: SIP/2.0/UDP 192.0.2.1:5060;rport;branch=z9hG4bK{cseq}\r\n\
              From: <sip:alice@example.com>;tag=1\r\nTo: <sip:alice@example.com>\r\n\
              Call-ID: {call_id}\r\nCSeq: {cseq} REGISTER\r\n"
         );
