@@ -75,11 +75,10 @@ pub(crate) fn register(
 
 /// What a REGISTER wants, as far as it can be known without the bindings.
 struct Register<'a> {
+    request: Message<'a>,
     call_id: &'a [u8],
     cseq: u32,
     flow: Flow,
-    /// The phone takes answers where it sends from: it asked for `rport`.
-    is_symmetric: bool,
     now: Wall,
     user_agent: &'a [u8],
     /// Path values, comma-separated.
@@ -126,7 +125,7 @@ impl<'a> Register<'a> {
             call_id,
             cseq,
             flow: *flow,
-            is_symmetric: request.top_via().is_ok_and(|via| via.params.has("rport")),
+            request: *request,
             now,
             user_agent: user_agent(request),
             path: path(request)?,
@@ -213,6 +212,13 @@ impl<'a> Register<'a> {
         }
     }
 
+    /// The phone takes answers where it sends from: it asked for `rport`.
+    fn is_symmetric(&self) -> bool {
+        self.request
+            .top_via()
+            .is_ok_and(|via| via.params.has("rport"))
+    }
+
     fn binding<'s>(&'s self, contact: &'s Contact<'_>) -> BindingParts<'s> {
         BindingParts {
             contact: contact.uri.text,
@@ -224,7 +230,7 @@ impl<'a> Register<'a> {
             cseq: self.cseq,
             expires: self.now.after_s(contact.granted_s),
             flow: self.flow,
-            behind_nat: contact.is_behind_nat(&self.flow, self.is_symmetric),
+            behind_nat: contact.is_behind_nat(&self.flow, || self.is_symmetric()),
             path: &self.path,
             user_agent: self.user_agent,
         }

@@ -111,10 +111,10 @@ impl<'a> Contact<'a> {
 
     /// Whether the contact does not say where the phone is: another host than the request came from, or another port though the phone takes
     /// answers where it sends from (`is_symmetric`, RFC 3581). An old phone that sends from a port of its own is where its Contact says.
-    pub(super) fn is_behind_nat(&self, flow: &Flow, is_symmetric: bool) -> bool {
+    pub(super) fn is_behind_nat(&self, flow: &Flow, is_symmetric: impl Fn() -> bool) -> bool {
         flow.transport.is_reliable()
             || self.uri.host_ip() != Some(flow.peer.ip().to_canonical())
-            || is_symmetric && port(&self.uri) != flow.peer.port()
+            || port(&self.uri) != flow.peer.port() && is_symmetric()
     }
 }
 
