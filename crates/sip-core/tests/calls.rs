@@ -1079,3 +1079,29 @@ fn our_own_answers_name_the_server() {
         Some("sipolis")
     );
 }
+
+#[test]
+fn a_request_has_room_left_for_our_via() {
+    let mut bench = Bench::open();
+    bench.register("bob", &format!("<sip:bob@{BOB}>"), BOB);
+    let hops = |count: usize, branch: &str| {
+        let more = "Via: SIP/2.0/UDP 203.0.113.1;branch=z9hG4bKh\n".repeat(count - 1);
+        request(
+            "MESSAGE",
+            "sip:bob@example.com",
+            "<sip:alice@a.test>;tag=a",
+            "<sip:bob@example.com>",
+            ALICE,
+            branch,
+            "1",
+            &more,
+        )
+    };
+    let most = bench.settings.limits.via_count_max - 1;
+    bench.udp(ALICE, &hops(most, "m1"));
+    let got = bench.expect(BOB, "MESSAGE");
+    bench.udp(BOB, &response(&got, "200 OK", "b", ""));
+    bench.expect(ALICE, "SIP/2.0 200");
+    bench.udp(ALICE, &hops(most + 1, "m2"));
+    bench.expect(ALICE, "SIP/2.0 483");
+}

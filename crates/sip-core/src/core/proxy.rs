@@ -62,7 +62,9 @@ impl Core {
             Scheme::Sips => return Err((480, "SIPS Not Available Here")),
             Scheme::Other => return Err((416, "")),
         }
-        if request.max_forwards() == Some(0) {
+        // With our Via it would have more than we take in a response.
+        let has_all_vias = request.message.via_count() >= self.settings.limits.via_count_max;
+        if request.max_forwards() == Some(0) || has_all_vias {
             return Err((483, ""));
         }
         let is_looped = |via: sip_wire::Value<'_>| {
