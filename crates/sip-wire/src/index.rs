@@ -267,7 +267,7 @@ impl Index {
         if let Some(field) = self.fields.last() {
             let value = &bytes[field.value as usize..field.value_end as usize];
             self.via_count += match memchr::memchr(b',', value) {
-                None => 1,
+                None => u32::from(!value.is_empty()),
                 Some(_) => list::count(value) as u32,
             };
         }

@@ -39,6 +39,15 @@ fn vias_in_one_field_count_one_by_one() {
 }
 
 #[test]
+fn a_via_field_without_a_value_counts_for_nothing() {
+    let bytes = request("Via:  \r\nv: ,\r\nVia: SIP/2.0/UDP h\r\n");
+    let mut index = Index::new();
+    let parsed = index.parse(&bytes, Framing::Datagram, &Limits::default());
+    assert_eq!(parsed, Ok(()));
+    assert_eq!(index.message(&bytes).via_count(), 1);
+}
+
+#[test]
 fn a_request_with_too_many_vias_still_holds_them_for_the_answer() {
     let bytes = request(&"Via: SIP/2.0/UDP h\r\n".repeat(100));
     let mut index = Index::new();
