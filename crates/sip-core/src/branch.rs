@@ -1,4 +1,4 @@
-use crate::keyed::{read_hex, write_hex64};
+use crate::keyed::{hex64, read_hex};
 use crate::slab::Handle;
 
 /// What our Via branch says: whose transaction it is, and the loop hash (RFC 3261 section 16.6 item 8).
@@ -22,9 +22,9 @@ impl Branch {
         let digit = |n: u8| b"0123456789abcdef"[usize::from(n & 15)];
         out.push(digit(self.worker >> 4));
         out.push(digit(self.worker));
-        write_hex64(self.handle.to_u64(), out);
+        out.extend_from_slice(&hex64(self.handle.to_u64()));
         out.push(b'.');
-        write_hex64(self.loop_hash, out);
+        out.extend_from_slice(&hex64(self.loop_hash));
     }
 
     /// `None`: not one of ours.

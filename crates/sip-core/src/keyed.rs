@@ -53,13 +53,9 @@ fn halves(key: [u8; 16]) -> [u64; 2] {
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// Appends 16 hexadecimal digits.
-pub(crate) fn write_hex64(n: u64, out: &mut Vec<u8>) {
-    let mut text = [0; 16];
-    for (i, digit) in text.iter_mut().enumerate() {
-        *digit = HEX[(n >> (60 - 4 * i)) as usize & 15];
-    }
-    out.extend_from_slice(&text);
+/// 16 hexadecimal digits.
+pub(crate) fn hex64(n: u64) -> [u8; 16] {
+    std::array::from_fn(|i| HEX[(n >> (60 - 4 * i)) as usize & 15])
 }
 
 /// Reads hexadecimal digits.

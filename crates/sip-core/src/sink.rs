@@ -44,6 +44,17 @@ pub enum Destination {
     },
 }
 
+impl Destination {
+    /// What carries what is sent there.
+    #[must_use]
+    pub const fn transport(&self) -> Transport {
+        match self {
+            Self::Flow(flow) => flow.transport,
+            Self::Address { transport, .. } => *transport,
+        }
+    }
+}
+
 /// Names what a message was sent for, so that a failure finds its way back.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Origin(pub u64);

@@ -194,10 +194,7 @@ impl Core {
         let Some(client) = self.clients.get_mut(handle) else {
             return;
         };
-        let reliable = match &to {
-            Destination::Flow(flow) => flow.transport.is_reliable(),
-            Destination::Address { transport, .. } => transport.is_reliable(),
-        };
+        let reliable = to.transport().is_reliable();
         client.machine = match method {
             Method::Invite => Machine::Invite(InviteClient::new(now.mono, reliable, &timers)),
             _ => Machine::NonInvite(NonInviteClient::new(now.mono, reliable, &timers)),
@@ -535,7 +532,7 @@ impl Core {
             let mut message = Vec::with_capacity(512);
             let to = sent.header(Name::To).map_or(&b""[..], |to| to.value);
             write_hop_by_hop("CANCEL", &sent, to, lines, &mut message);
-            let reliable = is_reliable(&client.to);
+            let reliable = client.to.transport().is_reliable();
             self.counters.requests_sent += 1;
             sink.send(&client.to, None, &message);
             let machine = NonInviteClient::new(now.mono, reliable, &timers);
@@ -644,12 +641,5 @@ impl Core {
         }
         self.clients.remove(handle);
         self.branch_ended(now, server, handle, Outcome::Local(408, ""), sink);
-    }
-}
-
-fn is_reliable(to: &Destination) -> bool {
-    match to {
-        Destination::Flow(flow) => flow.transport.is_reliable(),
-        Destination::Address { transport, .. } => transport.is_reliable(),
     }
 }

@@ -133,10 +133,7 @@ impl Core {
     ) -> Option<Box<[u8]>> {
         let settings = self.settings.clone();
         let advertise = settings.advertise.as_deref();
-        let transport = match to {
-            Destination::Flow(flow) => flow.transport,
-            Destination::Address { transport, .. } => *transport,
-        };
+        let transport = to.transport();
         let outbound = Place {
             transport,
             address: sink.local_address(to)?,

@@ -20,7 +20,7 @@ mod request;
 mod route;
 mod server;
 
-use crate::keyed::Keyed;
+use crate::keyed::{Keyed, hex64};
 use crate::ours::Ours;
 use crate::slab::{Handle, Slab};
 use crate::timer::Wheel;
@@ -343,12 +343,7 @@ impl Core {
 
     /// Our To tag for a call: the same in every response of ours to it.
     fn local_tag(&self, call_id: &[u8], from_tag: &[u8]) -> [u8; 16] {
-        let mut tag = [0; 16];
-        let n = self.keyed.hash(&[b"tag", call_id, from_tag]);
-        for (i, digit) in tag.iter_mut().enumerate() {
-            *digit = b"0123456789abcdef"[(n >> (60 - 4 * i)) as usize & 15];
-        }
-        tag
+        hex64(self.keyed.hash(&[b"tag", call_id, from_tag]))
     }
 
     /// Sends a response: back on its connection while that is open, else by the Via (RFC 3261 section 18.2.2).
