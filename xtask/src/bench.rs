@@ -1,4 +1,4 @@
-//! The benchmark's runner, which the load generator's crate holds.
+//! The benchmark's runner, which is part of the lab.
 
 use crate::run::{Run, target_directory};
 
@@ -7,10 +7,10 @@ use crate::run::{Run, target_directory};
 /// # Errors
 /// When the build or the runner fails.
 pub(crate) fn command(args: &[String]) -> Result<(), String> {
-    Run::new("cargo build --quiet --release --package sipolis --package loadgen").run()?;
-    let runner = target_directory()?.join("release/loadgen");
+    Run::new("cargo build --quiet --release --package sipolis").run()?;
+    let runner = target_directory()?.join("release/sipolis");
     Run::at(&runner.display().to_string())
-        .args(["bench"])
+        .args(["lab", "bench"])
         .args(args)
         .run()
 }

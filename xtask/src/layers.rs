@@ -4,7 +4,7 @@ use crate::run::{Run, root};
 use std::path::{Path, PathBuf};
 
 /// Which workspace crates a crate may depend on, tests included.
-const ARROWS: [(&str, &[&str]); 12] = [
+const ARROWS: [(&str, &[&str]); 13] = [
     ("sip-wire", &[]),
     ("location", &[]),
     ("sip-core", &["sip-wire", "location"]),
@@ -13,11 +13,12 @@ const ARROWS: [(&str, &[&str]); 12] = [
     ("config", &[]),
     ("admin", &["config", "edge", "location", "sip-core"]),
     ("loadgen", &["net", "sip-wire"]),
+    ("lab", &["loadgen"]),
     ("sim", &["sip-core", "location", "sip-wire"]),
     (
         "sipolis",
         &[
-            "admin", "config", "edge", "loadgen", "location", "net", "sip-core", "sip-wire",
+            "admin", "config", "edge", "lab", "loadgen", "location", "net", "sip-core", "sip-wire",
         ],
     ),
     ("interop", &[]),

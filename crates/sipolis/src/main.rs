@@ -37,6 +37,7 @@ enum Command {
     Check(commands::check::Arguments),
     Load(loadgen::load::LoadArgs),
     Echo(loadgen::echo::EchoArgs),
+    Lab(lab::LabArgs),
 }
 
 fn main() -> ExitCode {
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         Command::Check(arguments) => commands::check::run(&arguments),
         Command::Load(arguments) => return loadgen::load::run(&arguments),
         Command::Echo(arguments) => return loadgen::echo::run(&arguments),
+        Command::Lab(arguments) => return lab::run(&arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

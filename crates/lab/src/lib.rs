@@ -1,0 +1,46 @@
+//! The measurement lab: every experiment of the papers, repeated on the user's own machine, side by side with the rival.
+//!
+//! An [`experiment::Experiment`] measures and returns a [`record::Measured`]; the runner keeps it as a [`record::Record`], one file each;
+//! the report is made from those files alone, so that it can be made again without measuring again. Servers and load are
+//! child processes of this same program, so that each command in a record can be typed by hand.
+
+mod bench;
+mod experiment;
+mod experiments;
+mod lab;
+mod record;
+mod report;
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+/// Repeats the papers' experiments on this machine and reports.
+#[derive(Args, Clone, Debug)]
+pub struct LabArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+enum Command {
+    /// Names every experiment, and what it repeats.
+    List,
+    /// Runs experiments and keeps what they measured.
+    Run(lab::RunArgs),
+    /// Makes the report from what is kept.
+    Report(report::ReportArgs),
+    /// Compares servers by the processor time of an operation.
+    Bench(bench::BenchArgs),
+}
+
+/// Runs `sipolis lab`.
+#[must_use]
+pub fn run(args: &LabArgs) -> ExitCode {
+    match &args.command {
+        Command::List => lab::list(),
+        Command::Run(args) => lab::run(args),
+        Command::Report(args) => report::run(args),
+        Command::Bench(args) => bench::run(args),
+    }
+}
