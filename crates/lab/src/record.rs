@@ -51,6 +51,9 @@ pub(crate) struct Measured {
     pub(crate) charts: Vec<Chart>,
     pub(crate) tables: Vec<Table>,
     pub(crate) findings: Vec<Finding>,
+    /// What the report's table of ratios gets from it.
+    #[serde(default)]
+    pub(crate) ratios: Vec<Ratio>,
     /// The raw samples that charts and tables were made from.
     pub(crate) samples: Vec<Sample>,
 }
@@ -140,6 +143,15 @@ pub(crate) struct Table {
     pub(crate) title: String,
     pub(crate) columns: Vec<String>,
     pub(crate) rows: Vec<Vec<String>>,
+}
+
+/// One figure divided by another of the same server: what can be held against a paper of other hardware.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Ratio {
+    /// `REGISTER/s over persistent TCP / over UDP`.
+    pub(crate) label: String,
+    /// By server, and what the paper has; 1.0 is equal. Those not measured are left out.
+    pub(crate) of: BTreeMap<Who, f64>,
 }
 
 /// One line of what was found.
