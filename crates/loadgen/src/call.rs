@@ -17,20 +17,21 @@
 use net::Source;
 
 use crate::{
+    cause::{Cause, Outcome},
     digest::{ANSWERS_MAX, Account, Challenge},
-    driver::{Driver, Scenario},
-    io::{FlowId, Transport},
+    distribution::Distribution,
+    driver::Driver,
     message::{self, Id, Put},
+    operation::Lane,
+    plan::CallPlan,
+    requests::Digest,
+    scenario::Scenario,
     timers::{Due, T1_US, T2_US},
     uas,
 };
 
 /// The calls of one driver: user 2i calls user 2i+1.
 pub(crate) struct Calls {
-    pub(crate) transport: Transport,
-    pub(crate) callee_transport: Transport,
-    pub(crate) caller_flows: Vec<FlowId>,
-    pub(crate) callee_flows: Vec<FlowId>,
     /// Whether challenges are answered.
     pub(crate) digest: bool,
     /// How long the callee rings, microseconds.
@@ -74,18 +75,16 @@ const INVITES_MAX: usize = 1 + ANSWERS_MAX as usize;
 
 impl Calls {
     /// Between the users of a driver in pairs.
-    pub(crate) fn new(
-        (transport, caller_flows): (Transport, Vec<FlowId>),
-        (callee_transport, callee_flows): (Transport, Vec<FlowId>),
-    ) -> Self {
+    pub(crate) fn new(plan: &CallPlan) -> Self {
+        // TODO(scenarios): distributions, shares
+        let constant = |d| match d {
+            Distribution::Constant(us) | Distribution::Uniform(us, _) => us,
+            Distribution::Exponential(us) => us,
+        };
         Self {
-            transport,
-            callee_transport,
-            callee_flows,
-            caller_flows,
-            digest: false,
-            ring_us: 0,
-            hold_us: 0,
+            digest: plan.digest != Digest::None,
+            ring_us: constant(plan.ring),
+            hold_us: constant(plan.talk),
             next: 0,
             calls: Vec::new(),
         }
@@ -93,20 +92,22 @@ impl Calls {
 
     fn invite(&mut self, driver: &mut Driver, id: Id) {
         let call = &mut self.calls[id.slot as usize];
-        let flow = driver.operations[id.slot as usize].flow;
-        let mut out = std::mem::take(&mut driver.operations[id.slot as usize].request);
+        let Some(flow) = driver.next_flow(id.slot, 2 * call.pair) else {
+            return;
+        };
+        let mut out = std::mem::take(&mut driver.operations[id.slot as usize].main.request);
         let caller = &driver.users[2 * call.pair];
         let callee = &driver.users[2 * call.pair + 1];
         let uri = [b"sip:", &*callee.name, b"@", &*callee.domain].concat();
         let host = driver.host(flow);
         out.clear();
         out.put(&[b"INVITE ", &uri, b" SIP/2.0\r\n"]);
-        driver.put_via(self.transport, host, id, &mut out);
+        driver.put_via(driver.flows.transport(), host, id, &mut out);
         put_dialog(driver, call.pair, id, &mut out);
         out.put(&[b"To: <", &uri, b">\r\nCSeq: "]);
         out.put_number(u64::from(id.step) + 1);
         out.put(&[b" INVITE\r\nContact: <sip:", &caller.name, b"@"]);
-        out.put(&[host.as_bytes(), uas::contact_end(self.transport)]);
+        out.put(&[host.as_bytes(), uas::contact_end(driver.flows.transport())]);
         let account = &mut call.account;
         account.answer(
             b"Proxy-Authorization",
@@ -117,8 +118,8 @@ impl Calls {
         );
         out.put(&[b"User-Agent: sipolis load\r\n"]);
         put_session(&mut out);
-        driver.operations[id.slot as usize].request = out;
-        driver.transact(id.slot);
+        driver.operations[id.slot as usize].main.request = out;
+        driver.transact(id.slot, Lane::Main);
     }
 
     /// Acknowledges a final that is not a 2xx, within the INVITE's transaction (RFC 3261 section
@@ -131,7 +132,7 @@ impl Calls {
         ack.clear();
         ack.put(&[b"ACK sip:", &callee.name, b"@", &callee.domain]);
         ack.put(&[b" SIP/2.0\r\n"]);
-        driver.put_via(self.transport, driver.host(flow), id, ack);
+        driver.put_via(driver.flows.transport(), driver.host(flow), id, ack);
         put_dialog(driver, call.pair, id, ack);
         let to = message::field(message, message::TO).unwrap_or_default();
         ack.put(&[b"To: ", to, b"\r\nCSeq: "]);
@@ -151,7 +152,7 @@ impl Calls {
         let flow = driver.operations[id.slot as usize].flow;
         driver.io.send(flow, driver.target, &ack);
         self.calls[id.slot as usize].acks[id.step as usize] = ack;
-        driver.statistics.record(driver.age_us(id.slot));
+        driver.record_latency(id.slot);
         if self.hold_us == 0 {
             self.hang_up(driver, id.slot);
         } else {
@@ -160,12 +161,16 @@ impl Calls {
     }
 
     fn hang_up(&mut self, driver: &mut Driver, slot: u32) {
+        let user = 2 * self.calls[slot as usize].pair;
+        if driver.next_flow(slot, user).is_none() {
+            return;
+        }
         let id = driver.next_id(slot);
-        let mut bye = std::mem::take(&mut driver.operations[slot as usize].request);
+        let mut bye = std::mem::take(&mut driver.operations[slot as usize].main.request);
         bye.clear();
         self.put_in_dialog(driver, id, b"BYE", INVITES_MAX as u64 + 1, &mut bye);
-        driver.operations[slot as usize].request = bye;
-        driver.transact(slot);
+        driver.operations[slot as usize].main.request = bye;
+        driver.transact(slot, Lane::Main);
     }
 
     fn put_in_dialog(
@@ -179,7 +184,7 @@ impl Calls {
         let call = &self.calls[id.slot as usize];
         let flow = driver.operations[id.slot as usize].flow;
         out.put(&[method, b" ", &call.target, b" SIP/2.0\r\n"]);
-        driver.put_via(self.transport, driver.host(flow), id, out);
+        driver.put_via(driver.flows.transport(), driver.host(flow), id, out);
         out.put(&[&call.routes]);
         put_dialog(driver, call.pair, id, out);
         out.put(&[b"To: ", &call.to, b"\r\nCSeq: "]);
@@ -194,7 +199,7 @@ impl Calls {
             return driver.io.reply(from, &call.callee.answer);
         }
         let user = &driver.users[2 * call.pair + 1];
-        let flow = self.callee_flows[call.pair % self.callee_flows.len()];
+        let flow = driver.flows.callee(2 * call.pair + 1);
         let callee = &mut call.callee;
         callee.came_from = Some(*from);
         for (status, out) in [
@@ -205,7 +210,7 @@ impl Calls {
             uas::respond(message, status, &driver.tag, out);
             out.put(&[b"Contact: <sip:", &user.name, b"@"]);
             out.put(&[driver.host(flow).as_bytes()]);
-            out.put(&[uas::contact_end(self.callee_transport)]);
+            out.put(&[uas::contact_end(driver.flows.callee_transport())]);
         }
         callee.answer.put(&[b"Content-Length: 0\r\n\r\n"]);
         put_session(&mut callee.ok);
@@ -305,20 +310,17 @@ impl Scenario for Calls {
         call.account = Account::default();
         call.callee.came_from = None;
         call.callee.unacknowledged = false;
-        let place = pair % self.caller_flows.len();
-        let flow = driver.reopen(&mut self.caller_flows[place], self.transport);
-        let Some(flow) = flow else {
-            driver.statistics.connections_lost += 1;
-            return driver.end(self, slot, false);
-        };
-        driver.operations[slot as usize].flow = flow;
         self.invite(driver, driver.id(slot));
     }
 
     fn answered(&mut self, driver: &mut Driver, id: Id, code: u16, message: &[u8]) {
         let well = (200..300).contains(&code);
-        if !driver.is_invite(id.slot) {
-            return driver.end(self, id.slot, well); // the BYE
+        if !driver.operations[id.slot as usize].main.invite {
+            let outcome = match well {
+                true => Outcome::Good,
+                false => Outcome::Failed(Cause::Response),
+            };
+            return driver.end(id.slot, outcome); // the BYE
         }
         if well {
             return self.answered_well(driver, id, message);
@@ -340,7 +342,14 @@ impl Scenario for Calls {
                 let id = driver.next_id(id.slot);
                 self.invite(driver, id);
             }
-            _ => driver.end(self, id.slot, false),
+            _ => {
+                let cause = match code {
+                    401 | 407 => Cause::Credentials,
+                    503 => Cause::Refused,
+                    _ => Cause::Response,
+                };
+                driver.end(id.slot, Outcome::Failed(cause));
+            }
         }
     }
 
@@ -353,12 +362,7 @@ impl Scenario for Calls {
         }
     }
 
-    fn request(&mut self, driver: &mut Driver, from: &Source, message: &[u8]) {
-        let call_id = message::field(message, message::CALL_ID).unwrap_or_default();
-        let id = Id::find(&driver.tag, call_id).filter(|id| driver.operation(*id).is_some());
-        let Some(id) = id else {
-            return uas::refuse(driver, from, message);
-        };
+    fn request(&mut self, driver: &mut Driver, id: Id, from: &Source, message: &[u8]) {
         let callee = &mut self.calls[id.slot as usize].callee;
         match message::method(message) {
             b"INVITE" => self.invited(driver, id, from, message),
@@ -378,6 +382,4 @@ impl Scenario for Calls {
             Due::HangUp => self.hang_up(driver, id.slot),
         }
     }
-
-    fn ended(&mut self, _: &mut Driver, _: u32) {}
 }

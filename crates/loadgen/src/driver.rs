@@ -1,19 +1,27 @@
-//! Runs operations against a server: so many at a time, or so many a second.
+//! Runs operations against a server, in one thread: so many at a time, or so many a second.
 
 use std::{
     io,
     net::SocketAddr,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use net::Source;
 
 use crate::{
+    cause::{Cause, Outcome},
     cpu::CpuTime,
+    flows::Flows,
     io::{FlowId, Inbox, Io, Transport},
     message::{self, Id, Put},
-    report::Statistics,
-    timers::{Due, T1_US, T2_US, Timers},
+    operation::{Lane, Operation},
+    pace::{Pace, Schedule},
+    plan::Connections,
+    scenario::Scenario,
+    statistics::Statistics,
+    timers::{Due, T2_US, Timers},
+    uas,
     users::User,
 };
 
@@ -21,74 +29,56 @@ use crate::{
 pub(crate) struct Setup {
     /// Where the server is. Every request goes there, as to an outbound proxy.
     pub(crate) target: SocketAddr,
-    pub(crate) users: Vec<User>,
+    /// The users of this driver.
+    pub(crate) users: Arc<[User]>,
+    /// The connections of this driver.
+    pub(crate) connections: Connections,
     /// Operations under way at most.
-    pub(crate) outstanding: usize,
+    pub(crate) outstanding_max: usize,
     /// How long one transaction may take.
     pub(crate) timeout: Duration,
+    /// Tells drivers of one run apart.
+    pub(crate) number: u16,
+}
+
+/// One part of what a driver does.
+pub(crate) struct Part {
+    pub(crate) name: String,
+    pub(crate) scenario: Box<dyn Scenario>,
+    pub(crate) pace: Pace,
 }
 
 /// How much to do. It ends with whichever comes first.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Work {
     pub(crate) operations: Option<u64>,
     pub(crate) duration: Option<Duration>,
-    /// Operations begun in a second; without it one begins when another ends.
-    pub(crate) rate: Option<f64>,
-}
-
-/// The messages of one kind of operation. An operation has one client transaction at a time,
-/// which the driver looks after; what it leads to is decided here.
-pub(crate) trait Scenario {
-    /// Sends the first request of an operation.
-    fn begin(&mut self, driver: &mut Driver, slot: u32);
-    /// A final response to the operation's transaction.
-    fn answered(&mut self, driver: &mut Driver, id: Id, code: u16, message: &[u8]);
-    /// A response again: its transaction has had a final one before.
-    fn answered_again(&mut self, driver: &mut Driver, id: Id, code: u16, message: &[u8]);
-    /// A request from the server.
-    fn request(&mut self, driver: &mut Driver, from: &Source, message: &[u8]);
-    /// Something that the scenario armed is due.
-    fn due(&mut self, driver: &mut Driver, id: Id, due: Due);
-    /// The operation has ended, well or not.
-    fn ended(&mut self, driver: &mut Driver, slot: u32);
-}
-
-/// One operation under way, and its client transaction.
-#[derive(Default)]
-pub(crate) struct Operation {
-    pub(crate) busy: bool,
-    generation: u32,
-    /// Counts the operation's transactions.
-    step: u32,
-    /// Where its requests go out.
-    pub(crate) flow: FlowId,
-    /// When it was to begin; its latency counts from here.
-    begun_us: u64,
-    /// The transaction's request, kept to send again.
-    pub(crate) request: Vec<u8>,
-    invite: bool,
-    unanswered: bool,
-    provisional: bool,
-    sent_us: u64,
-    wait_us: u64,
 }
 
 /// The operations of one thread, its flows and its clock.
 pub(crate) struct Driver {
     pub(crate) io: Io,
+    pub(crate) flows: Flows,
     pub(crate) target: SocketAddr,
-    pub(crate) users: Vec<User>,
+    pub(crate) users: Arc<[User]>,
     /// What names this run in branches, tags and Call-IDs.
     pub(crate) tag: Vec<u8>,
     pub(crate) operations: Vec<Operation>,
     pub(crate) statistics: Statistics,
     free: Vec<u32>,
+    outstanding_max: usize,
     timers: Timers,
     timeout_us: u64,
     epoch: Instant,
     now_us: u64,
     heard_us: u64,
+}
+
+/// A part while it runs.
+struct Running {
+    schedule: Option<Schedule>,
+    outstanding_max: usize,
+    under_way: usize,
 }
 
 impl Driver {
@@ -99,14 +89,14 @@ impl Driver {
         let run = nanos ^ (u64::from(std::process::id()) << 40);
         Ok(Self {
             io: Io::new()?,
+            flows: Flows::new(setup.target, setup.connections),
             target: setup.target,
             users: setup.users,
-            tag: format!("L{run:016x}").into_bytes(),
-            free: (0..setup.outstanding as u32).rev().collect(),
-            operations: (0..setup.outstanding)
-                .map(|_| Operation::default())
-                .collect(),
+            tag: format!("L{run:016x}{:04x}", setup.number).into_bytes(),
+            operations: Vec::new(),
             statistics: Statistics::default(),
+            free: Vec::new(),
+            outstanding_max: setup.outstanding_max,
             timers: Timers::default(),
             timeout_us: setup.timeout.as_micros() as u64,
             epoch: Instant::now(),
@@ -115,41 +105,13 @@ impl Driver {
         })
     }
 
-    /// Opens `count` flows to the target and waits until they are connected.
+    /// Opens the flows that are to be open before the first operation.
     ///
     /// # Errors
     /// A connection is refused, or not there in time, or descriptors run out.
-    pub(crate) fn open(&mut self, transport: Transport, count: usize) -> io::Result<Vec<FlowId>> {
-        let any = SocketAddr::new(local_address(self.target)?, 0);
-        let mut flows: Vec<FlowId> = Vec::with_capacity(count);
+    pub(crate) fn open(&mut self, callees: bool) -> io::Result<()> {
         let deadline = Instant::now() + Duration::from_micros(self.timeout_us);
-        while flows.len() < count {
-            // A few at a time: no listening socket's queue overflows.
-            for _ in 0..(count - flows.len()).min(64) {
-                flows.push(match transport {
-                    Transport::Udp => self.io.udp(any)?,
-                    Transport::Tcp => self.io.connect(self.target)?,
-                });
-            }
-            self.wait_connected(&flows[flows.len().saturating_sub(64)..], deadline)?;
-        }
-        Ok(flows)
-    }
-
-    fn wait_connected(&mut self, flows: &[FlowId], deadline: Instant) -> io::Result<()> {
-        let mut inbox = Inbox::default();
-        while !flows.iter().all(|f| self.io.is_connected(*f)) {
-            if Instant::now() > deadline {
-                let text = format!("{} does not accept connections in time", self.target);
-                return Err(io::Error::new(io::ErrorKind::TimedOut, text));
-            }
-            self.io.turn(Duration::from_millis(100), &mut inbox)?;
-            if !inbox.lost.is_empty() {
-                let text = format!("{} closes or refuses connections", self.target);
-                return Err(io::Error::new(io::ErrorKind::ConnectionRefused, text));
-            }
-        }
-        Ok(())
+        self.flows.open(&mut self.io, callees, deadline)
     }
 
     /// Does the work and returns what came of it. Operations still under way at the end are waited
@@ -157,35 +119,34 @@ impl Driver {
     ///
     /// # Errors
     /// The poller fails.
-    pub(crate) fn run(
-        &mut self,
-        scenario: &mut impl Scenario,
-        work: Work,
-    ) -> io::Result<Statistics> {
-        self.statistics = Statistics::default();
+    pub(crate) fn run(&mut self, parts: &mut [Part], work: Work) -> io::Result<Statistics> {
+        self.statistics = Statistics::new(parts.iter().map(|p| p.name.clone()));
         self.read_clock();
         self.heard_us = self.now_us;
         let begun_us = self.now_us;
+        let mut running: Vec<Running> = parts
+            .iter()
+            .map(|part| Running::new(part, begun_us, work.duration, self.outstanding_max))
+            .collect();
         let cpu = CpuTime::of_this_thread();
         let mut inbox = Inbox::default();
-        let mut begun = 0u64;
         loop {
-            let next_us = self.begin_due(scenario, work, begun_us, &mut begun);
+            let next_us = self.begin_due(parts, &mut running, work, begun_us);
             if next_us.is_none() && self.under_way() == 0 {
                 break;
             }
             self.io.turn(self.poll_timeout(next_us), &mut inbox)?;
             self.read_clock();
             for (message, from) in inbox.messages() {
-                self.take(scenario, from, message);
+                self.take(parts, from, message);
             }
             for flow in &inbox.lost {
-                self.lost(scenario, *flow);
+                self.lost(*flow);
             }
-            self.expire(scenario);
+            self.expire(parts);
+            self.count_ended(&mut running);
         }
         let mut statistics = std::mem::take(&mut self.statistics);
-        statistics.begun = begun;
         statistics.elapsed = Duration::from_micros(self.now_us - begun_us);
         statistics.driver = CpuTime::of_this_thread().since(cpu);
         self.timers.clear();
@@ -195,47 +156,70 @@ impl Driver {
     /// Begins what is to begin now. Returns when the next one is to; `None` when there is no more.
     fn begin_due(
         &mut self,
-        scenario: &mut impl Scenario,
+        parts: &mut [Part],
+        running: &mut [Running],
         work: Work,
         begun_us: u64,
-        begun: &mut u64,
     ) -> Option<u64> {
-        loop {
-            let over = self.statistics.gave_up
-                || work.operations.is_some_and(|n| *begun >= n)
-                || work
-                    .duration
-                    .is_some_and(|d| self.now_us - begun_us >= d.as_micros() as u64);
-            if over {
-                return None;
+        let mut next_us = None;
+        for (number, (part, state)) in parts.iter_mut().zip(running).enumerate() {
+            while !self.is_over(work, begun_us) {
+                let due_us = state.due_us(self.now_us);
+                if due_us > self.now_us {
+                    next_us = Some(next_us.map_or(due_us, |next: u64| next.min(due_us)));
+                    break;
+                }
+                self.begin(part, number as u8, state, due_us);
             }
-            let due_us = match work.rate {
-                Some(rate) => begun_us + (*begun as f64 * 1e6 / rate) as u64,
-                None => self.now_us,
-            };
-            if due_us > self.now_us {
-                return Some(due_us);
-            }
-            if self.under_way() == 0 {
-                self.heard_us = self.now_us; // silence counts from here
-            }
-            let Some(slot) = self.free.pop() else {
-                return Some(u64::MAX);
-            };
-            let operation = &mut self.operations[slot as usize];
-            operation.generation = operation.generation.wrapping_add(1);
-            operation.step = 0;
-            operation.busy = true;
-            operation.unanswered = false;
-            operation.begun_us = due_us;
-            *begun += 1;
-            scenario.begin(self, slot);
         }
+        next_us
+    }
+
+    fn is_over(&self, work: Work, begun_us: u64) -> bool {
+        self.statistics.gave_up
+            || work
+                .operations
+                .is_some_and(|n| self.statistics.begun() >= n)
+            || work
+                .duration
+                .is_some_and(|d| self.now_us - begun_us >= d.as_micros() as u64)
+    }
+
+    fn begin(&mut self, part: &mut Part, number: u8, state: &mut Running, due_us: u64) {
+        if let Some(schedule) = &mut state.schedule {
+            schedule.advance();
+        }
+        if self.under_way() == 0 {
+            self.heard_us = self.now_us; // silence counts from here
+        }
+        let full = self.under_way() >= self.outstanding_max;
+        let counts = &mut self.statistics.parts[usize::from(number)];
+        counts.begun += 1;
+        self.statistics
+            .late_us
+            .record(self.now_us.saturating_sub(due_us));
+        if full {
+            counts.failures.count(Cause::NotBegun);
+            return;
+        }
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.operations.push(Operation::default());
+            (self.operations.len() - 1) as u32
+        });
+        self.operations[slot as usize].renew(number, due_us);
+        state.under_way += 1;
+        part.scenario.begin(self, slot);
     }
 
     /// Operations under way.
     fn under_way(&self) -> usize {
         self.operations.len() - self.free.len()
+    }
+
+    fn count_ended(&mut self, running: &mut [Running]) {
+        for (state, part) in running.iter_mut().zip(&mut self.statistics.parts) {
+            state.under_way -= std::mem::take(&mut part.ended_now);
+        }
     }
 
     /// How long to sleep. A poller's timeouts are whole milliseconds, so what is due sooner is
@@ -251,35 +235,51 @@ impl Driver {
         self.now_us = self.epoch.elapsed().as_micros() as u64;
     }
 
-    fn take(&mut self, scenario: &mut impl Scenario, from: &Source, message: &[u8]) {
+    fn take(&mut self, parts: &mut [Part], from: &Source, message: &[u8]) {
         self.heard_us = self.now_us;
         let via = message::field(message, message::VIA);
         let id = via.and_then(|via| Id::find(&self.tag, via));
         match (message::code(message), id) {
-            (Some(code), Some(id)) => self.response(scenario, id, code, message),
+            (Some(code), Some(id)) => self.response(parts, id, code, message),
             // Our own request: it comes from an echo server, and is as good as an answer.
-            (None, Some(id)) => self.response(scenario, id, 200, message),
+            (None, Some(id)) => self.response(parts, id, 200, message),
             (Some(_), None) => self.statistics.strays += 1,
-            (None, None) => scenario.request(self, from, message),
+            (None, None) => self.request(parts, from, message),
         }
     }
 
-    fn response(&mut self, scenario: &mut impl Scenario, id: Id, code: u16, message: &[u8]) {
+    fn request(&mut self, parts: &mut [Part], from: &Source, message: &[u8]) {
+        let call_id = message::field(message, message::CALL_ID).unwrap_or_default();
+        let id = Id::find(&self.tag, call_id);
+        let part = id.and_then(|id| self.operation(id).map(|o| usize::from(o.part)));
+        match (id, part) {
+            (Some(id), Some(part)) => parts[part].scenario.request(self, id, from, message),
+            _ => uas::refuse(self, from, message),
+        }
+    }
+
+    fn response(&mut self, parts: &mut [Part], id: Id, code: u16, message: &[u8]) {
+        let now_us = self.now_us;
         let Some(operation) = self.operation(id) else {
             return; // of an operation that has ended
         };
-        if !operation.unanswered || operation.step != id.step {
+        let number = usize::from(operation.part);
+        let scenario = &mut parts[number].scenario;
+        let Some(transaction) = operation.waiting(id.step) else {
             if code >= 200 {
                 scenario.answered_again(self, id, code, message);
             }
             return;
+        };
+        transaction.provisional = true;
+        transaction.unanswered = code < 200;
+        let took_us = now_us - transaction.sent_us;
+        self.statistics.parts[number].responses[usize::from(code)] += 1;
+        if code < 200 {
+            return scenario.provisional(self, id, code, message);
         }
-        operation.provisional = true;
-        operation.unanswered = code < 200;
-        self.statistics.count(code);
-        if code >= 200 {
-            scenario.answered(self, id, code, message);
-        }
+        self.statistics.transaction_us.record(took_us);
+        scenario.answered(self, id, code, message);
     }
 
     /// The operation that an identifier names, unless it has ended.
@@ -288,9 +288,20 @@ impl Driver {
         (operation.busy && operation.generation == id.generation).then_some(operation)
     }
 
-    /// Whether the operation's present transaction is that of an INVITE.
-    pub(crate) fn is_invite(&self, slot: u32) -> bool {
-        self.operations[slot as usize].invite
+    /// The flow on which the operation's next transaction goes, by the lifetime of connections: opened if need be. It becomes the
+    /// operation's `flow`. `None`: it can't be opened, and the operation has ended.
+    pub(crate) fn next_flow(&mut self, slot: u32, user: usize) -> Option<FlowId> {
+        let operation = &mut self.operations[slot as usize];
+        match self.flows.next(&mut self.io, operation, user) {
+            Ok(flow) => {
+                operation.flow = flow;
+                Some(flow)
+            }
+            Err(cause) => {
+                self.end(slot, Outcome::Failed(cause));
+                None
+            }
+        }
     }
 
     /// Own address of a flow as a Via and a Contact have it.
@@ -310,44 +321,29 @@ impl Driver {
         out.put(&[b"\r\nMax-Forwards: 70\r\n"]);
     }
 
-    /// The flow, opened anew if it was closed; `None` if it can't be.
-    pub(crate) fn reopen(&mut self, flow: &mut FlowId, transport: Transport) -> Option<FlowId> {
-        if transport == Transport::Tcp && self.io.is_closed(*flow) {
-            *flow = self.io.connect(self.target).ok()?;
-        }
-        Some(*flow)
-    }
-
-    /// Identifier of the operation's present transaction.
+    /// Identifier of the operation's newest transaction.
     pub(crate) fn id(&self, slot: u32) -> Id {
-        let operation = &self.operations[slot as usize];
-        Id {
-            slot,
-            generation: operation.generation,
-            step: operation.step,
-        }
+        self.operations[slot as usize].id(slot)
     }
 
-    /// Identifier of the operation's next transaction, which becomes the present one.
+    /// Identifier of the operation's next transaction, which becomes the newest.
     pub(crate) fn next_id(&mut self, slot: u32) -> Id {
         self.operations[slot as usize].step += 1;
         self.id(slot)
     }
 
-    /// Sends the operation's `request` as its present transaction, and looks after it: sends it
-    /// again over UDP (RFC 3261 sections 17.1.1.2 and 17.1.2.2), ends it when it has had its time.
-    pub(crate) fn transact(&mut self, slot: u32) {
+    /// Sends the `request` of a lane as the operation's newest transaction, and looks after it: sends it
+    /// again over UDP (RFC 3261 sections 17.1.1.2 and 17.1.2.2), ends the operation when it has had its time.
+    pub(crate) fn transact(&mut self, slot: u32, lane: Lane) {
         let id = self.id(slot);
         let now_us = self.now_us;
         let operation = &mut self.operations[slot as usize];
-        operation.invite = operation.request.starts_with(b"INVITE ");
-        operation.unanswered = true;
-        operation.provisional = false;
-        operation.sent_us = now_us;
-        operation.wait_us = T1_US;
-        self.io
-            .send(operation.flow, self.target, &operation.request);
-        self.timers.arm(now_us, T1_US, id, Due::Request);
+        let flow = operation.flow;
+        let transaction = operation.lane(lane);
+        transaction.begin(id.step, flow, now_us);
+        self.io.send(flow, self.target, &transaction.request);
+        self.timers
+            .arm(now_us, transaction.wait_us, id, Due::Request);
     }
 
     /// Has [`Scenario::due`] called after `wait_us`, unless the operation has ended by then.
@@ -355,96 +351,116 @@ impl Driver {
         self.timers.arm(self.now_us, wait_us, id, due);
     }
 
-    /// Microseconds since the operation was to begin.
-    pub(crate) fn age_us(&self, slot: u32) -> u64 {
-        self.now_us - self.operations[slot as usize].begun_us
+    /// Records the operation's latency: from when it was due until now.
+    pub(crate) fn record_latency(&mut self, slot: u32) {
+        let operation = &self.operations[slot as usize];
+        let latency_us = self.now_us - operation.due_us;
+        self.statistics.parts[usize::from(operation.part)]
+            .latency_us
+            .record(latency_us);
     }
 
-    /// Ends an operation and counts it.
-    pub(crate) fn end(&mut self, scenario: &mut (impl Scenario + ?Sized), slot: u32, well: bool) {
+    /// Ends an operation and counts it. Nothing happens when it has ended already.
+    pub(crate) fn end(&mut self, slot: u32, outcome: Outcome) {
         let operation = &mut self.operations[slot as usize];
         if !operation.busy {
             return;
         }
         operation.busy = false;
-        operation.unanswered = false;
-        self.statistics.succeeded += u64::from(well);
+        operation.main.unanswered = false;
+        operation.side.unanswered = false;
+        let part = &mut self.statistics.parts[usize::from(operation.part)];
+        part.ended_now += 1;
+        match outcome {
+            Outcome::Good => part.succeeded += 1,
+            Outcome::Failed(cause) => part.failures.count(cause),
+        }
+        self.flows.ended(&mut self.io, operation);
         self.free.push(slot);
-        scenario.ended(self, slot);
     }
 
-    fn expire(&mut self, scenario: &mut impl Scenario) {
+    fn expire(&mut self, parts: &mut [Part]) {
         while let Some((id, due)) = self.timers.expired(self.now_us) {
-            if self.operation(id).is_none() {
+            let Some(operation) = self.operation(id) else {
                 continue;
-            }
+            };
+            let part = usize::from(operation.part);
             if due == Due::Request {
-                self.request_due(scenario, id);
+                self.request_due(id);
             } else {
-                scenario.due(self, id, due);
+                parts[part].scenario.due(self, id, due);
             }
         }
         if self.under_way() > 0 && self.now_us - self.heard_us > 2 * self.timeout_us {
-            self.give_up(scenario);
+            self.give_up();
         }
     }
 
-    fn request_due(&mut self, scenario: &mut impl Scenario, id: Id) {
+    fn request_due(&mut self, id: Id) {
         let (now_us, timeout_us) = (self.now_us, self.timeout_us);
-        let udp = self.io.is_udp(self.operations[id.slot as usize].flow);
         let operation = &mut self.operations[id.slot as usize];
-        if operation.step != id.step || !operation.unanswered {
+        let Some(transaction) = operation.waiting(id.step) else {
             return;
-        }
-        let age_us = now_us - operation.sent_us;
+        };
+        let age_us = now_us - transaction.sent_us;
         if age_us >= timeout_us {
-            self.statistics.timeouts += 1;
-            return self.end(scenario, id.slot, false);
+            return self.end(id.slot, Outcome::Failed(Cause::Timeout));
         }
-        if udp && !(operation.invite && operation.provisional) {
+        if self.io.is_udp(transaction.flow) && !(transaction.invite && transaction.provisional) {
             self.io
-                .send(operation.flow, self.target, &operation.request);
+                .send(transaction.flow, self.target, &transaction.request);
             self.statistics.retransmissions += 1;
         }
-        operation.wait_us = match (operation.invite, operation.provisional) {
-            (true, _) => operation.wait_us * 2,
+        transaction.wait_us = match (transaction.invite, transaction.provisional) {
+            (true, _) => transaction.wait_us * 2,
             (false, true) => T2_US,
-            (false, false) => (operation.wait_us * 2).min(T2_US),
+            (false, false) => (transaction.wait_us * 2).min(T2_US),
         };
-        let wait_us = operation.wait_us.min(timeout_us - age_us);
+        let wait_us = transaction.wait_us.min(timeout_us - age_us);
         self.timers.arm(now_us, wait_us, id, Due::Request);
     }
 
     /// A connection is gone, and what was under way on it. Rare, so it may look at every operation.
-    fn lost(&mut self, scenario: &mut impl Scenario, flow: FlowId) {
+    fn lost(&mut self, flow: FlowId) {
         for slot in 0..self.operations.len() as u32 {
             let operation = &self.operations[slot as usize];
             if operation.busy && operation.flow == flow {
-                self.statistics.connections_lost += 1;
-                self.end(scenario, slot, false);
+                self.end(slot, Outcome::Failed(Cause::ConnectionLost));
             }
         }
     }
 
     /// Nothing has been heard for so long that the server must be gone: what is under way ends.
-    fn give_up(&mut self, scenario: &mut impl Scenario) {
+    fn give_up(&mut self) {
         for slot in 0..self.operations.len() as u32 {
-            if self.operations[slot as usize].busy {
-                self.statistics.timeouts += 1;
-                self.end(scenario, slot, false);
-            }
+            self.end(slot, Outcome::Failed(Cause::GaveUp));
         }
         self.statistics.gave_up = true;
     }
 }
 
-/// The address of this machine that the target is reached from.
-fn local_address(target: SocketAddr) -> io::Result<std::net::IpAddr> {
-    let any = match target {
-        SocketAddr::V4(_) => "0.0.0.0:0",
-        SocketAddr::V6(_) => "[::]:0",
-    };
-    let probe = std::net::UdpSocket::bind(any)?;
-    probe.connect(target)?;
-    Ok(probe.local_addr()?.ip())
+impl Running {
+    fn new(part: &Part, begun_us: u64, duration: Option<Duration>, outstanding_max: usize) -> Self {
+        match &part.pace {
+            Pace::Outstanding(outstanding) => Self {
+                schedule: None,
+                outstanding_max: *outstanding,
+                under_way: 0,
+            },
+            Pace::Open { rate, poisson } => Self {
+                schedule: Some(Schedule::new(rate.clone(), *poisson, begun_us, duration)),
+                outstanding_max,
+                under_way: 0,
+            },
+        }
+    }
+
+    /// When the next operation is due; later than all times when one has to end first.
+    fn due_us(&self, now_us: u64) -> u64 {
+        match &self.schedule {
+            Some(schedule) => schedule.due_us(),
+            None if self.under_way < self.outstanding_max => now_us,
+            None => u64::MAX,
+        }
+    }
 }

@@ -4,19 +4,31 @@
 //! back; [`echo`] is the floor that a server's cost is compared with. Neither knows the inside of
 //! the server that this project builds: they measure any.
 
+mod args;
 mod call;
+mod cause;
 mod cpu;
 mod digest;
+mod distribution;
 mod driver;
 pub mod echo;
+mod fleet;
+mod flows;
 mod io;
 pub mod load;
 mod message;
-mod report;
+mod operation;
+mod pace;
+mod plan;
 mod requests;
+mod scenario;
+mod statistics;
+mod summary;
+mod target;
 mod timers;
 mod uas;
 mod users;
 
+pub use cause::Failures;
 pub use cpu::CpuTime;
-pub use report::{Latency, Responses, Summary};
+pub use summary::{Latency, Responses, Summary};

@@ -1,13 +1,13 @@
 //! REGISTER and OPTIONS: one request, or two where the first is challenged.
 
-use net::Source;
-
 use crate::{
+    cause::{Cause, Outcome},
     digest::{ANSWERS_MAX, Account, Challenge},
-    driver::{Driver, Scenario},
-    io::{FlowId, Transport},
+    driver::Driver,
+    io::Transport,
     message::{self, Id, Put},
-    timers::Due,
+    operation::Lane,
+    scenario::Scenario,
     uas,
 };
 
@@ -31,20 +31,12 @@ pub(crate) enum Digest {
     Reuse,
 }
 
-/// On which flow a user's requests go.
-pub(crate) enum Flows {
-    /// User i uses flow i modulo their number.
-    Persistent(Vec<FlowId>),
-    /// A TCP connection is opened for each operation and closed after it.
-    Each,
-}
-
 /// What is asked, by whom, and how.
 pub(crate) struct Requests {
     pub(crate) kind: Kind,
     pub(crate) digest: Digest,
-    pub(crate) transport: Transport,
-    pub(crate) flows: Flows,
+    /// Over the callees' flows instead of the callers'.
+    pub(crate) as_callees: bool,
     pub(crate) expires_s: u32,
     /// Bytes of body in an OPTIONS.
     pub(crate) body: Vec<u8>,
@@ -62,12 +54,7 @@ struct Member {
 
 impl Requests {
     /// For the users of those indices, in that order, over and over.
-    pub(crate) fn new(
-        kind: Kind,
-        transport: Transport,
-        flows: Flows,
-        users: impl Iterator<Item = usize>,
-    ) -> Self {
+    pub(crate) fn new(kind: Kind, users: impl Iterator<Item = usize>) -> Self {
         let member = |user| Member {
             user,
             sequence: 0,
@@ -76,8 +63,7 @@ impl Requests {
         Self {
             kind,
             digest: Digest::None,
-            transport,
-            flows,
+            as_callees: false,
             expires_s: 3600,
             body: Vec::new(),
             members: users.map(member).collect(),
@@ -89,6 +75,13 @@ impl Requests {
     /// How many users there are.
     pub(crate) fn members(&self) -> usize {
         self.members.len()
+    }
+
+    fn transport(&self, driver: &Driver) -> Transport {
+        match self.as_callees {
+            true => driver.flows.callee_transport(),
+            false => driver.flows.transport(),
+        }
     }
 
     fn method(&self) -> &'static [u8] {
@@ -103,11 +96,17 @@ impl Requests {
         let slot = id.slot as usize;
         let (member, _) = self.at_work[slot];
         self.at_work[slot].1 = with_credentials;
-        let mut request = std::mem::take(&mut driver.operations[slot].request);
+        let user = self.members[member].user;
+        if self.as_callees {
+            driver.operations[slot].flow = driver.flows.callee(user);
+        } else if driver.next_flow(id.slot, user).is_none() {
+            return;
+        }
+        let mut request = std::mem::take(&mut driver.operations[slot].main.request);
         request.clear();
         self.write(driver, id, member, with_credentials, &mut request);
-        driver.operations[slot].request = request;
-        driver.transact(id.slot);
+        driver.operations[slot].main.request = request;
+        driver.transact(id.slot, Lane::Main);
     }
 
     fn write(
@@ -118,13 +117,13 @@ impl Requests {
         with_credentials: bool,
         out: &mut Vec<u8>,
     ) {
-        let method = self.method();
+        let (method, transport) = (self.method(), self.transport(driver));
         let member = &mut self.members[member];
         let user = &driver.users[member.user];
         let host = driver.host(driver.operations[id.slot as usize].flow);
         member.sequence += 1;
         out.put(&[method, b" sip:", &user.domain, b" SIP/2.0\r\n"]);
-        driver.put_via(self.transport, host, id, out);
+        driver.put_via(transport, host, id, out);
         out.put(&[b"From: <sip:", &user.name, b"@", &user.domain]);
         out.put(&[b">;tag=", &driver.tag, b"\r\n"]);
         match self.kind {
@@ -137,7 +136,7 @@ impl Requests {
         out.put_number(u64::from(member.sequence));
         out.put(&[b" ", method, b"\r\n"]);
         out.put(&[b"Contact: <sip:", &user.name, b"@", host.as_bytes()]);
-        out.put(&[uas::contact_end(self.transport)]);
+        out.put(&[uas::contact_end(transport)]);
         if with_credentials {
             let uri = [b"sip:", &*user.domain].concat();
             let account = &mut member.account;
@@ -178,19 +177,6 @@ impl Scenario for Requests {
         let member = self.next;
         self.next = (self.next + 1) % self.members.len();
         self.at_work[slot as usize] = (member, false);
-        let flow = match &mut self.flows {
-            Flows::Persistent(flows) => {
-                let place = member % flows.len();
-                driver.reopen(&mut flows[place], self.transport)
-            }
-            Flows::Each => driver.io.connect(driver.target).ok(),
-        };
-        let Some(flow) = flow else {
-            driver.statistics.connections_lost += 1;
-            driver.operations[slot as usize].flow = FlowId::MAX;
-            return driver.end(self, slot, false);
-        };
-        driver.operations[slot as usize].flow = flow;
         let reuses = self.digest == Digest::Reuse && self.members[member].account.is_challenged();
         self.send(driver, driver.id(slot), reuses);
     }
@@ -204,24 +190,15 @@ impl Scenario for Requests {
                 return self.send(driver, id, true);
             }
         }
-        let well = (200..300).contains(&code);
-        if well {
-            driver.statistics.record(driver.age_us(id.slot));
+        let outcome = match code {
+            200..300 => Outcome::Good,
+            401 | 407 => Outcome::Failed(Cause::Credentials),
+            503 => Outcome::Failed(Cause::Refused),
+            _ => Outcome::Failed(Cause::Response),
+        };
+        if outcome == Outcome::Good {
+            driver.record_latency(id.slot);
         }
-        driver.end(self, id.slot, well);
-    }
-
-    fn answered_again(&mut self, _: &mut Driver, _: Id, _: u16, _: &[u8]) {}
-
-    fn request(&mut self, driver: &mut Driver, from: &Source, message: &[u8]) {
-        uas::refuse(driver, from, message);
-    }
-
-    fn due(&mut self, _: &mut Driver, _: Id, _: Due) {}
-
-    fn ended(&mut self, driver: &mut Driver, slot: u32) {
-        if matches!(self.flows, Flows::Each) {
-            driver.io.close(driver.operations[slot as usize].flow);
-        }
+        driver.end(id.slot, outcome);
     }
 }

@@ -2,89 +2,39 @@
 
 use std::{fmt, time::Duration};
 
-use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use crate::cpu::CpuTime;
-
-/// Counts of a run.
-pub(crate) struct Statistics {
-    pub(crate) begun: u64,
-    pub(crate) succeeded: u64,
-    pub(crate) timeouts: u64,
-    pub(crate) connections_lost: u64,
-    pub(crate) retransmissions: u64,
-    /// Responses to nothing that was sent.
-    pub(crate) strays: u64,
-    /// The server fell silent and the rest was not begun.
-    pub(crate) gave_up: bool,
-    pub(crate) elapsed: Duration,
-    /// Processor time of the driver itself.
-    pub(crate) driver: CpuTime,
-    latency_us: Histogram<u64>,
-    /// Responses by status code.
-    codes: Vec<u64>,
-}
-
-impl Default for Statistics {
-    fn default() -> Self {
-        Self {
-            begun: 0,
-            succeeded: 0,
-            timeouts: 0,
-            connections_lost: 0,
-            retransmissions: 0,
-            strays: 0,
-            gave_up: false,
-            elapsed: Duration::ZERO,
-            driver: CpuTime::default(),
-            latency_us: Histogram::new_with_bounds(1, LATENCY_MAX_US, 3)
-                .expect("the bounds are in order and three digits are allowed"),
-            codes: vec![0; 700],
-        }
-    }
-}
-
-/// A longer latency is counted as this.
-const LATENCY_MAX_US: u64 = 600_000_000;
+use crate::statistics::Statistics;
 
 impl Statistics {
-    /// Counts a response.
-    pub(crate) fn count(&mut self, code: u16) {
-        self.codes[usize::from(code)] += 1;
-    }
-
-    /// Records how long an operation took: from when it was due to its 2xx; for a call, that of the
-    /// INVITE.
-    pub(crate) fn record(&mut self, latency_us: u64) {
-        self.latency_us.saturating_record(latency_us.max(1));
-    }
-
     /// The figures for people and programs.
     pub(crate) fn summary(&self) -> Summary {
-        let per_operation = |time: Duration| time.as_secs_f64() * 1e6 / self.begun.max(1) as f64;
+        // TODO(cli): all parts, all of the JSON
+        let part = &self.parts[0];
+        let begun = self.begun();
+        let per_operation = |time: Duration| time.as_secs_f64() * 1e6 / begun.max(1) as f64;
         let seconds = self.elapsed.as_secs_f64().max(1e-9);
-        let quantile = |q| self.latency_us.value_at_quantile(q);
+        let quantile = |q| part.latency_us.0.value_at_quantile(q);
         Summary {
-            operations: self.begun,
-            succeeded: self.succeeded,
-            success_percent: 100.0 * self.succeeded as f64 / self.begun.max(1) as f64,
-            timeouts: self.timeouts,
-            connections_lost: self.connections_lost,
+            operations: begun,
+            succeeded: part.succeeded,
+            success_percent: 100.0 * part.succeeded as f64 / begun.max(1) as f64,
+            timeouts: part.failures.timeout,
+            connections_lost: part.failures.connection_lost,
             retransmissions: self.retransmissions,
             stray_responses: self.strays,
             gave_up: self.gave_up,
             seconds,
-            operations_per_second: self.begun as f64 / seconds,
+            operations_per_second: begun as f64 / seconds,
             latency_us: Latency {
                 p50: quantile(0.5),
                 p90: quantile(0.9),
                 p99: quantile(0.99),
                 p999: quantile(0.999),
-                max: self.latency_us.max(),
+                max: part.latency_us.0.max(),
             },
             responses: (0u16..)
-                .zip(&self.codes)
+                .zip(&part.responses)
                 .filter(|(_, count)| **count > 0)
                 .map(|(code, count)| Responses {
                     code,
