@@ -5,6 +5,7 @@ use std::io;
 use crate::{lab::Lab, record::Measured};
 
 /// One experiment, by name.
+#[derive(Debug)]
 pub(crate) struct Experiment {
     /// As the command line has it.
     pub(crate) name: &'static str,

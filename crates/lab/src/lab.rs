@@ -1,32 +1,202 @@
-//! Runs experiments: servers and load as child processes, and what they used.
+//! The means of every experiment: servers, load and samples, and what is written down of them.
 
-use std::process::ExitCode;
+use std::{collections::BTreeMap, env, io, path::PathBuf, thread, time::Duration};
 
-use clap::Args;
+use crate::{
+    experiment::Stop,
+    load::{Load, Prepared},
+    record::{Sample, Who},
+    sampler::Reading,
+    servers::{DOMAIN, Features, Server, Servers},
+};
 
-/// What to run, and how.
-#[derive(Args, Clone, Debug)]
-pub(crate) struct RunArgs {
-    /// Experiments by name, or `all`.
-    #[arg(required = true)]
-    names: Vec<String>,
-    /// In a smaller size, each under a minute: shows that it works.
-    #[arg(long)]
-    quick: bool,
-}
-
-/// The experiment's means: the servers, the load, the machine.
+/// What an experiment works with.
 pub(crate) struct Lab {
+    /// In a smaller size: shows that it works, under ten seconds or so.
     pub(crate) quick: bool,
+    /// Runs of each point.
+    pub(crate) repeats: u32,
+    pub(crate) servers: Servers,
+    /// Who takes part, in the order in which they take turns.
+    who: Vec<Who>,
+    program: PathBuf,
+    warnings: Vec<String>,
+    commands: Vec<String>,
 }
 
-pub(crate) fn list() -> ExitCode {
-    for experiment in crate::experiments::ALL {
-        println!("{}  {}", experiment.name, experiment.title);
+/// One point of an experiment: a server's features, a load, and what of it is varied.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) features: Features,
+    pub(crate) load: Load,
+    at: BTreeMap<String, f64>,
+    of: BTreeMap<String, String>,
+}
+
+impl Plan {
+    /// A load against servers that ask for no credentials.
+    pub(crate) fn new(load: Load) -> Self {
+        Self {
+            features: Features::default(),
+            load,
+            at: BTreeMap::new(),
+            of: BTreeMap::new(),
+        }
     }
-    ExitCode::SUCCESS
+
+    pub(crate) fn features(mut self, features: Features) -> Self {
+        self.features = features;
+        self
+    }
+
+    /// What is varied, as the sample has it: `at("rate", 1000.0)`.
+    pub(crate) fn at(mut self, name: &str, value: f64) -> Self {
+        self.at.insert(name.to_owned(), value);
+        self
+    }
+
+    /// What is varied and no number: `of("transport", "tcp")`.
+    pub(crate) fn of(mut self, name: &str, value: &str) -> Self {
+        self.of.insert(name.to_owned(), value.to_owned());
+        self
+    }
 }
 
-pub(crate) fn run(_: &RunArgs) -> ExitCode {
-    todo!("filled in with the first experiment")
+/// Work that a server does behind its answers belongs to the operations counted.
+const SETTLE: Duration = Duration::from_millis(50);
+
+impl Lab {
+    /// # Errors
+    /// This program has no path.
+    pub(crate) fn new(
+        servers: Servers,
+        who: Vec<Who>,
+        repeats: u32,
+        quick: bool,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            quick,
+            repeats,
+            servers,
+            who,
+            program: env::current_exe()?,
+            warnings: Vec::new(),
+            commands: Vec::new(),
+        })
+    }
+
+    /// Who takes part, in the order in which they take turns.
+    pub(crate) fn who(&self) -> Vec<Who> {
+        self.who.clone()
+    }
+
+    /// Those of them that are SIP servers.
+    pub(crate) fn sip_servers(&self) -> Vec<Who> {
+        let sip = self.who.iter().filter(|who| **who != Who::Echo);
+        sip.copied().collect()
+    }
+
+    /// One of two values: the second in the smaller size.
+    pub(crate) fn size<T>(&self, full: T, quick: T) -> T {
+        if self.quick { quick } else { full }
+    }
+
+    /// Says what the reader of the result must know. Once each.
+    pub(crate) fn warn(&mut self, text: impl Into<String>) {
+        let text = text.into();
+        if !self.warnings.contains(&text) {
+            eprintln!("  warning: {text}");
+            self.warnings.push(text);
+        }
+    }
+
+    /// Keeps a command for the record. Once each.
+    pub(crate) fn command(&mut self, typed: String) {
+        if !self.commands.contains(&typed) {
+            self.commands.push(typed);
+        }
+    }
+
+    /// A line for the person who waits.
+    pub(crate) fn progress(&self, text: &str) {
+        eprintln!("  {text}");
+    }
+
+    /// What was warned of and done since the last call: for one record.
+    pub(crate) fn take_notes(&mut self) -> (Vec<String>, Vec<String>) {
+        (
+            std::mem::take(&mut self.warnings),
+            std::mem::take(&mut self.commands),
+        )
+    }
+
+    /// Starts a server and waits until it answers. It ends when it is dropped.
+    ///
+    /// # Errors
+    /// It can't be started, or does not answer.
+    pub(crate) fn start(&mut self, who: Who, features: Features) -> Result<Server, Stop> {
+        let server = self.servers.start(who, features)?;
+        self.command(server.command.clone());
+        Ok(server)
+    }
+
+    /// Starts a load against a server, up to the point where it can begin.
+    ///
+    /// # Errors
+    /// It can't run, or is not ready in its time.
+    pub(crate) fn prepare(&mut self, server: &Server, load: &Load) -> Result<Prepared, Stop> {
+        self.command(load.typed(server.port));
+        load.prepare(&self.program, server.port).map_err(Stop::Fail)
+    }
+
+    /// Runs one point once: starts the server, puts the load on it, reads what it used.
+    ///
+    /// # Errors
+    /// Server or load can't run. Operations that fail are no error here: they are in the sample.
+    pub(crate) fn measure(&mut self, who: Who, plan: &Plan, repeat: u32) -> Result<Sample, Stop> {
+        let server = self.start(who, plan.features)?;
+        let digest = plan.features.digest && who != Who::Echo;
+        let digest = if digest { "answer" } else { "none" };
+        let load = plan.load.clone();
+        let load = load.with(&format!("--domain {DOMAIN} --digest {digest}"));
+        let idle = Reading::of(&server);
+        let mut load = self.prepare(&server, &load)?;
+        let begin = Reading::of(&server);
+        load.begin().map_err(Stop::Fail)?;
+        let busy = load.wait_while_it_begins();
+        let busy = busy.map(|()| Reading::of(&server).busy_percent(&begin));
+        load.wait().map_err(Stop::Fail)?;
+        thread::sleep(SETTLE);
+        let end = Reading::of(&server);
+        let mut used = end.since(&begin);
+        used.busy_percent = busy.unwrap_or(used.busy_percent);
+        // With the connections that were opened in preparation.
+        used.slab_bytes = end.slab_since(&idle);
+        let sample = Sample {
+            who,
+            at: plan.at.clone(),
+            of: plan.of.clone(),
+            repeat,
+            load: load.finish().map_err(Stop::Fail)?,
+            server: used,
+        };
+        self.progress(&sample.line());
+        Ok(sample)
+    }
+
+    /// Runs points against servers in turn, and all again as often as is asked for.
+    ///
+    /// # Errors
+    /// As [`measure`](Self::measure).
+    pub(crate) fn measure_all(&mut self, who: &[Who], plans: &[Plan]) -> Result<Vec<Sample>, Stop> {
+        let mut samples = Vec::new();
+        for repeat in 0..self.repeats {
+            for plan in plans {
+                for who in who {
+                    samples.push(self.measure(*who, plan, repeat)?);
+                }
+            }
+        }
+        Ok(samples)
+    }
 }

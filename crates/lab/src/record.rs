@@ -59,14 +59,39 @@ pub(crate) struct Measured {
 }
 
 /// Who a curve or sample is of. Each has one colour in all pictures.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Debug,
+    Serialize,
+    Deserialize,
+    clap::ValueEnum,
+)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Who {
     Echo,
     Kamailio,
     Sipolis,
     /// The published figure: a reference, measured on other hardware.
+    #[value(skip)]
     Paper,
+}
+
+impl Who {
+    /// As people read it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Echo => "echo",
+            Self::Kamailio => "Kamailio",
+            Self::Sipolis => "sipolis",
+            Self::Paper => "paper",
+        }
+    }
 }
 
 /// A picture.

@@ -6,10 +6,8 @@
 //! published: noise only adds. The driver's own cost is published beside: where it differs between
 //! the runs against one server, the machine was disturbed.
 
-mod machine;
 mod report;
 mod rows;
-mod servers;
 
 use std::{
     env, io,
@@ -27,7 +25,12 @@ use loadgen::{
 };
 use report::{Figure, Held, Line, Report};
 use rows::Row;
-use servers::{Installed, Kind, Server};
+
+use crate::{
+    machine,
+    record::Who,
+    servers::{DOMAIN, Features, Server, Servers},
+};
 
 /// Compares the server with an echo server and with Kamailio: processor time per operation.
 #[derive(Args, Clone, Debug)]
@@ -43,7 +46,7 @@ pub(crate) struct BenchArgs {
     only: Option<String>,
     /// Only these servers.
     #[arg(long, value_enum, value_delimiter = ',')]
-    servers: Vec<Kind>,
+    servers: Vec<Who>,
     /// The server's binary, unless it is beside this one.
     #[arg(long, value_name = "FILE")]
     sipolis: Option<PathBuf>,
@@ -98,9 +101,9 @@ fn run_pinned() -> io::Error {
 }
 
 fn compare(args: &BenchArgs) -> io::Result<Report> {
-    let installed = Installed::find(args.sipolis.clone(), args.port)?;
-    let wanted = |kind: &Kind| args.servers.is_empty() || args.servers.contains(kind);
-    let mut kinds: Vec<Kind> = [Kind::Echo, Kind::Kamailio, Kind::Sipolis]
+    let installed = Servers::find(args.sipolis.clone(), args.port)?;
+    let wanted = |kind: &Who| args.servers.is_empty() || args.servers.contains(kind);
+    let mut kinds: Vec<Who> = [Who::Echo, Who::Kamailio, Who::Sipolis]
         .into_iter()
         .filter(wanted)
         .collect();
@@ -130,7 +133,7 @@ fn compare(args: &BenchArgs) -> io::Result<Report> {
     let held = [&rows::HELD].into_iter().find(named);
     let held = held.map(|row| bench.held(row)).unwrap_or_default();
     Ok(Report {
-        machine: machine::describe(&bench.installed),
+        machine: machine::describe(bench.installed.kamailio.as_ref()),
         runs: bench.runs(),
         quick: args.quick,
         notes: bench.notes,
@@ -166,8 +169,8 @@ fn publish(args: &BenchArgs, report: &Report) -> io::Result<()> {
 
 struct Bench<'a> {
     args: &'a BenchArgs,
-    installed: Installed,
-    kinds: Vec<Kind>,
+    installed: Servers,
+    kinds: Vec<Who>,
     notes: Vec<String>,
 }
 
@@ -193,7 +196,7 @@ impl Bench<'_> {
         let mut line = Line::new(row);
         for run in 1..=self.runs() {
             for kind in self.kinds.clone() {
-                if kind == Kind::Kamailio && !row.rival {
+                if kind == Who::Kamailio && !row.rival {
                     continue;
                 }
                 match self.measure(row, kind) {
@@ -208,19 +211,19 @@ impl Bench<'_> {
         line
     }
 
-    fn fail(&mut self, row: &Row, kind: Kind, error: &io::Error) {
+    fn fail(&mut self, row: &Row, kind: Who, error: &io::Error) {
         eprintln!("FAILED: {}: {kind:?}: {error}", row.name);
         self.notes
             .push(format!("FAILED: {}: {kind:?}: {error}", row.name));
     }
 
-    fn measure(&self, row: &Row, kind: Kind) -> io::Result<Figure> {
+    fn measure(&self, row: &Row, kind: Who) -> io::Result<Figure> {
         let (load, exchanges) = match kind {
-            Kind::Echo => row.echo,
-            Kind::Kamailio | Kind::Sipolis => (row.load, 1.0),
+            Who::Echo => row.echo,
+            _ => (row.load, 1.0),
         };
-        let digest = row.digest && kind != Kind::Echo;
-        let server = self.installed.start(kind, digest)?;
+        let digest = row.digest && kind != Who::Echo;
+        let server = self.installed.start(kind, features(digest))?;
         let mut load = self.load(load, digest)?;
         all_well(&load.operations(row.warm_up)?)?;
         let operations = self.operations(row);
@@ -250,14 +253,7 @@ impl Bench<'_> {
         let transport = words.next().unwrap_or_default();
         let scenario = words.next().unwrap_or_default();
         let target = format!("{transport}://127.0.0.1:{}", self.args.port);
-        let fixed = [
-            "load",
-            scenario,
-            &target,
-            "--domain",
-            servers::DOMAIN,
-            "--digest",
-        ];
+        let fixed = ["load", scenario, &target, "--domain", DOMAIN, "--digest"];
         let digest = if digest { "answer" } else { "none" };
         let line = fixed.into_iter().chain([digest]).chain(words);
         let parsed = Words::try_parse_from(line).map_err(io::Error::other)?;
@@ -268,7 +264,7 @@ impl Bench<'_> {
     fn held(&mut self, row: &Row) -> Vec<Held> {
         let mut all = Vec::new();
         for kind in self.kinds.clone() {
-            if kind == Kind::Echo {
+            if kind == Who::Echo {
                 continue;
             }
             match self.held_by(row, kind) {
@@ -279,8 +275,8 @@ impl Bench<'_> {
         all
     }
 
-    fn held_by(&self, row: &Row, kind: Kind) -> io::Result<Held> {
-        let server = self.installed.start(kind, false)?;
+    fn held_by(&self, row: &Row, kind: Who) -> io::Result<Held> {
+        let server = self.installed.start(kind, features(false))?;
         let mut load = self.load(row.load, false)?;
         all_well(&load.operations(row.warm_up)?)?;
         let operations = self.operations(row);
@@ -297,6 +293,13 @@ impl Bench<'_> {
             bytes_per_call: grown / operations,
             forgetting_us_per_call: forgetting,
         })
+    }
+}
+
+fn features(digest: bool) -> Features {
+    Features {
+        digest,
+        ..Features::default()
     }
 }
 

@@ -4,7 +4,8 @@ use std::{fmt, fmt::Write as _};
 
 use serde::Serialize;
 
-use super::{machine::Machine, rows::Row, servers::Kind};
+use super::rows::Row;
+use crate::record::{Machine, Who};
 
 /// All of one benchmark.
 #[derive(Serialize)]
@@ -65,11 +66,12 @@ impl Line {
         }
     }
 
-    pub(super) fn add(&mut self, kind: Kind, figure: Figure) {
+    pub(super) fn add(&mut self, kind: Who, figure: Figure) {
         match kind {
-            Kind::Echo => self.echo.push(figure),
-            Kind::Kamailio => self.kamailio.push(figure),
-            Kind::Sipolis => self.sipolis.push(figure),
+            Who::Echo => self.echo.push(figure),
+            Who::Kamailio => self.kamailio.push(figure),
+            Who::Sipolis => self.sipolis.push(figure),
+            Who::Paper => {}
         }
     }
 }
@@ -83,16 +85,10 @@ fn lowest(figures: &[Figure]) -> Option<Figure> {
 /// What finished calls hold until their timers end.
 #[derive(Serialize)]
 pub(super) struct Held {
-    pub(super) server: Kind,
+    pub(super) server: Who,
     pub(super) bytes_per_call: u64,
     /// Processor time to forget them when the timers end, which the rows of calls do not contain.
     pub(super) forgetting_us_per_call: Option<f64>,
-}
-
-impl Serialize for Kind {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&format_args!("{self:?}"))
-    }
 }
 
 impl Report {
@@ -152,8 +148,9 @@ impl Report {
             let cost = cost.map_or_else(|| "-".to_owned(), |us| format!("{us:.1}"));
             let _ = writeln!(
                 text,
-                "| {:?} | {} | {cost} |",
-                held.server, held.bytes_per_call
+                "| {} | {} | {cost} |",
+                held.server.name(),
+                held.bytes_per_call
             );
         }
         text
@@ -229,9 +226,9 @@ mod tests {
     #[test]
     fn the_lowest_run_counts_and_what_was_not_measured_is_a_dash() {
         let mut line = Line::new(&super::super::rows::ROWS[0]);
-        line.add(Kind::Kamailio, figure(8.0));
-        line.add(Kind::Sipolis, figure(5.0));
-        line.add(Kind::Sipolis, figure(4.0));
+        line.add(Who::Kamailio, figure(8.0));
+        line.add(Who::Sipolis, figure(5.0));
+        line.add(Who::Sipolis, figure(4.0));
         let text = row(&line);
         assert!(
             text.contains("| - | 8.0 (1.0 + 7.0) | 4.0 (1.0 + 3.0) | 50 % | 50 % |"),
