@@ -12,7 +12,7 @@ mod server;
 pub use client::{CallError, Client};
 pub use operations::{Answer, Host, Operations, Running};
 pub use protocol::{
-    AorView, BindingView, Request, Response, SOCKET_NAME, Status, USERS_PER_REQUEST_MAX, User, hex,
-    unhex,
+    AorView, BindingView, Request, Response, SOCKET_NAME, StageTime, StageTimes, Status,
+    USERS_PER_REQUEST_MAX, User, hex, unhex,
 };
 pub use server::Server;

@@ -31,6 +31,9 @@ settings! {
         /// register as anyone, and a call to the world needs no password.
         auth: bool = true, Any, unit "switch",
             cost "two more messages for each call, and for each registration with a new nonce", Hup;
+        /// Measure how long each worker is in each stage of its work (read, classify, parse, look up, decide, write); `sipolis status` shows it.
+        stage_times: bool = false, Any, unit "switch",
+            cost "some 0.3 us for each message", Restart;
     }
 
     /// Registrations (RFC 3261 section 10).

@@ -1,4 +1,5 @@
 use location::{Flow, Location, Ticket, TicketState};
+use sip_core::Mono;
 use std::collections::VecDeque;
 
 /// Answers that wait until the journal batch of what they promise is on disk, first in, first out.
@@ -11,9 +12,13 @@ pub(crate) struct Durable {
     /// Bytes that wait.
     byte_count: usize,
     spare: Vec<Vec<u8>>,
+    /// Answers that have waited, and how long together.
+    pub(crate) waits: u64,
+    pub(crate) waited_us: u64,
 }
 
 struct Waiting {
+    since: Mono,
     ticket: Ticket,
     flow: Flow,
     message: Vec<u8>,
@@ -31,7 +36,7 @@ impl Durable {
     }
 
     /// Keeps an answer. `false`: too much waits.
-    pub(crate) fn push(&mut self, ticket: Ticket, flow: &Flow, message: &[u8]) -> bool {
+    pub(crate) fn push(&mut self, now: Mono, ticket: Ticket, flow: &Flow, message: &[u8]) -> bool {
         if self.byte_count + message.len() > BYTES_MAX {
             return false;
         }
@@ -39,6 +44,7 @@ impl Durable {
         bytes.extend_from_slice(message);
         self.byte_count += message.len();
         self.waiting.push_back(Waiting {
+            since: now,
             ticket,
             flow: *flow,
             message: bytes,
@@ -47,7 +53,12 @@ impl Durable {
     }
 
     /// Gives out what does not wait any more, and whether it is durable.
-    pub(crate) fn settle(&mut self, location: &Location, mut each: impl FnMut(&Flow, &[u8], bool)) {
+    pub(crate) fn settle(
+        &mut self,
+        now: Mono,
+        location: &Location,
+        mut each: impl FnMut(&Flow, &[u8], bool),
+    ) {
         while let Some(first) = self.waiting.front() {
             let durable = match location.ticket_state(first.ticket) {
                 TicketState::Waiting => return,
@@ -55,9 +66,14 @@ impl Durable {
                 TicketState::Failed => false,
             };
             if let Some(Waiting {
-                flow, mut message, ..
+                since,
+                flow,
+                mut message,
+                ..
             }) = self.waiting.pop_front()
             {
+                self.waits += 1;
+                self.waited_us += now.0.saturating_sub(since.0);
                 each(&flow, &message, durable);
                 self.byte_count -= message.len();
                 if self.spare.len() < SPARE_COUNT && message.capacity() <= SPARE_BYTES_MAX {

@@ -131,7 +131,7 @@ impl Hub {
         }
         let mut durable = std::mem::take(&mut self.state.durable);
         let location = std::sync::Arc::clone(&self.state.location);
-        durable.settle(&location, |flow, message, is_durable| {
+        durable.settle(self.state.now, &location, |flow, message, is_durable| {
             let mut outlet = Outlet {
                 io,
                 state: &mut self.state,
@@ -179,6 +179,7 @@ impl Hub {
     }
 
     fn call(&mut self, io: &mut Io, call: impl FnOnce(&mut Core, Now, &mut Outlet<'_>)) {
+        let before = io.stages().now();
         let mut outlet = Outlet {
             io,
             state: &mut self.state,
@@ -187,9 +188,10 @@ impl Hub {
         if self.has_failures() {
             self.tell_failures(io);
         }
+        io.stages().back_to(before);
     }
 
-    fn status(&mut self, io: &Io) -> crate::WorkerStatus {
+    fn status(&mut self, io: &mut Io) -> crate::WorkerStatus {
         let now_us = self.now.mono.0;
         let (delay_us_max, delay_us_average, turns) = self.delay.read(now_us);
         let mailbox = self.state.post.mailbox(self.state.worker);
@@ -204,6 +206,9 @@ impl Hub {
             mail_dropped: mailbox.dropped.load(std::sync::atomic::Ordering::Relaxed),
             answers_waiting: self.state.durable.len() as u64,
             answers_refused: self.state.answers_refused,
+            disk_waits: self.state.durable.waits,
+            disk_wait_us: self.state.durable.waited_us,
+            stages: io.stages().times(),
             stun_ignored: self.stun_ignored,
             lines_suppressed: self.state.voice.suppressed,
         }

@@ -3,7 +3,7 @@ use crate::log::Voice;
 use crate::ways::Ways;
 use crate::{Mail, Post, Resolver};
 use location::{Flow, Location, Ticket, TicketState, Transport};
-use net::{ConnectionId, Io, Tag};
+use net::{ConnectionId, Io, Stage, Tag};
 use sip_core::{Destination, Event, Mono, Origin, ResolveId, ResolveRequest, Sink};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ impl Sink for Outlet<'_> {
                 return;
             }
             TicketState::Failed => false,
-            TicketState::Waiting => state.durable.push(ticket, to, message),
+            TicketState::Waiting => state.durable.push(state.now, ticket, to, message),
         };
         if !kept {
             state.refused.push((*to, message.into()));
@@ -110,6 +110,20 @@ impl Sink for Outlet<'_> {
 
     fn event(&mut self, event: &Event<'_>) {
         self.state.voice.event(self.state.now, event);
+    }
+
+    fn stage(&mut self, stage: sip_core::Stage) {
+        let stages = self.io.stages();
+        let begun = match stage {
+            sip_core::Stage::Parse => Stage::Parse,
+            sip_core::Stage::Decide => Stage::Decide,
+            sip_core::Stage::LookUp => Stage::LookUp,
+            sip_core::Stage::LookedUp => {
+                stages.back_to(Stage::Decide);
+                return;
+            }
+        };
+        stages.enter(begun);
     }
 }
 

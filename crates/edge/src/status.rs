@@ -21,6 +21,12 @@ pub struct WorkerStatus {
     pub answers_waiting: u64,
     /// Registrations answered 503 because the journal failed or too many waited for it.
     pub answers_refused: u64,
+    /// Answers that have waited for the journal.
+    pub disk_waits: u64,
+    /// How long, together, microseconds: from their being written to the turn in which they were sent. A worker does other things meanwhile.
+    pub disk_wait_us: u64,
+    /// How long each stage of the work took; `None` unless asked for.
+    pub stages: Option<net::StageTimes>,
     /// STUN requests, which are not answered.
     pub stun_ignored: u64,
     /// Log lines not written because of their rate.

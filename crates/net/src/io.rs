@@ -2,7 +2,9 @@ use crate::connections::{Connection, Flags, Inbound, Outbound, Table};
 use crate::deadlines::{TICK_MS, Wheel};
 use crate::net::token;
 use crate::udp::{SendQueue, SendScratch};
-use crate::{Closed, ConnectionId, Counters, OpenSet, Options, Source, Why, open_set, tcp};
+use crate::{
+    Closed, ConnectionId, Counters, OpenSet, Options, Source, Stage, Stages, Why, open_set, tcp,
+};
 use mio::unix::SourceFd;
 use mio::{Interest, Registry};
 use socket2::SockRef;
@@ -35,6 +37,7 @@ pub struct Io {
     pub(crate) unsent: Vec<Tag>,
     pub(crate) closed: Vec<Closed>,
     pub(crate) counters: Counters,
+    pub(crate) stages: Stages,
     dirty: Vec<ConnectionId>,
     dirty_spare: Vec<ConnectionId>,
     // Boxed, because they move between here and the connections, which are to be small.
@@ -99,6 +102,7 @@ impl Io {
             unsent: Vec::new(),
             closed: Vec::new(),
             counters: Counters::default(),
+            stages: Stages::new(options.stage_times),
             dirty: Vec::new(),
             dirty_spare: Vec::new(),
             pool: Vec::new(),
@@ -180,6 +184,17 @@ impl Io {
         if self.table.len() >= self.options.connections_max {
             return Err(io::Error::other("too many connections"));
         }
+        let before = self.stages.enter(Stage::Connections);
+        let opened = self.open_to(peer, source);
+        self.stages.back_to(before);
+        opened
+    }
+
+    fn open_to(
+        &mut self,
+        peer: SocketAddr,
+        source: Option<SocketAddr>,
+    ) -> io::Result<ConnectionId> {
         let stream = tcp::connect(peer, source, self.options.unacknowledged_ms)?;
         let local = stream.local_addr()?;
         let mut flags = Flags::CONNECTING;
@@ -259,6 +274,11 @@ impl Io {
             connections_open: self.table.len() as u64,
             ..self.counters
         }
+    }
+
+    /// For telling in which stage of the work the thread is, and how long it was in each.
+    pub fn stages(&mut self) -> &mut Stages {
+        &mut self.stages
     }
 
     /// The time of this turn, as the caller gave it: milliseconds since an epoch of its choice.
@@ -365,6 +385,7 @@ impl Io {
         let Some(mut connection) = self.table.remove(id) else {
             return;
         };
+        let before = self.stages.enter(Stage::Connections);
         self.open.remove(id);
         self.wheel.disarm(id.slot());
         if let Some(inbound) = connection.inbound.take() {
@@ -394,6 +415,8 @@ impl Io {
             peer: connection.peer.into(),
             why,
         });
+        drop(connection);
+        self.stages.back_to(before);
     }
 
     /// Keeps the start of a message until more of it comes. `false`: too much is held already.
@@ -548,12 +571,15 @@ impl Io {
             return;
         };
         let descriptor = port.socket.as_raw_fd();
+        let before = self.stages.now();
         port.queue.flush(
             descriptor,
             &mut self.scratch,
+            &mut self.stages,
             &mut self.counters,
             &mut self.unsent,
         );
+        self.stages.back_to(before);
         if port.queue.blocked == port.writable_wanted {
             return;
         }
@@ -580,7 +606,9 @@ impl Io {
             return;
         };
         let before = outbound.written;
-        let result = write_all(&connection.stream, &mut outbound);
+        let stage = self.stages.now();
+        let result = write_all(&connection.stream, &mut outbound, &mut self.stages);
+        self.stages.back_to(stage);
         let progress = outbound.written - before;
         if progress > 0 {
             outbound.since = tick;
@@ -643,7 +671,10 @@ impl Io {
         if !connection.flags.has(Flags::CLOSING) || connection.flags.has(Flags::DRAINING) {
             return;
         }
-        if connection.stream.shutdown(Shutdown::Write).is_err() {
+        let before = self.stages.enter(Stage::Connections);
+        let shut = connection.stream.shutdown(Shutdown::Write);
+        self.stages.back_to(before);
+        if shut.is_err() {
             self.end(id, Why::ByUs);
             return;
         }
@@ -682,8 +713,13 @@ fn after(since: u32, ms: u32) -> Option<u32> {
 }
 
 /// Writes until all is written (`true`) or the kernel takes no more.
-fn write_all(mut stream: &TcpStream, outbound: &mut Outbound) -> io::Result<bool> {
+fn write_all(
+    mut stream: &TcpStream,
+    outbound: &mut Outbound,
+    stages: &mut Stages,
+) -> io::Result<bool> {
     while outbound.unwritten() > 0 {
+        stages.enter(Stage::Write);
         match stream.write(&outbound.bytes[outbound.written..]) {
             Ok(count) => outbound.written += count,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),

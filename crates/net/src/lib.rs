@@ -21,6 +21,7 @@ pub mod limits;
 mod net;
 mod open_set;
 mod options;
+mod stages;
 mod tcp;
 mod udp;
 
@@ -32,5 +33,6 @@ pub use mio::Waker;
 pub use net::{Handler, Net, Source};
 pub use open_set::OpenSet;
 pub use options::{Options, SocketOptions};
+pub use stages::{Stage, StageTime, StageTimes, Stages};
 pub use tcp::listen_tcp;
 pub use udp::bind_udp;

@@ -1,7 +1,7 @@
 use crate::connections::{Flags, Inbound};
 use crate::io::{Io, Ready, Socket};
 use crate::udp::{BATCH, ReceiveBatch};
-use crate::{Closed, ConnectionId, OpenSet, Options, Tag, Why};
+use crate::{Closed, ConnectionId, OpenSet, Options, Stage, Tag, Why};
 use mio::event::Event;
 use mio::{Events, Poll, Waker};
 use sip_wire::{Frame, Framer, ParseError};
@@ -140,7 +140,10 @@ impl Net {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
-        match self.poll.poll(&mut self.events, timeout) {
+        self.io.stages.enter(Stage::Wait);
+        let polled = self.poll.poll(&mut self.events, timeout);
+        self.io.stages.enter(Stage::Other);
+        match polled {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {
                 self.events.clear();
                 Ok(())
@@ -278,10 +281,12 @@ struct Context<'a> {
 
 impl Context<'_> {
     fn socket(&mut self, index: usize, handler: &mut impl Handler) {
+        let before = self.io.stages.now();
         match self.io.sockets[index] {
             Socket::Udp(_) => self.receive(index, handler),
             Socket::Tcp(_) => self.accept(index),
         }
+        self.io.stages.back_to(before);
     }
 
     /// Receives datagrams until none is left, or enough for a turn.
@@ -291,6 +296,7 @@ impl Context<'_> {
                 return;
             };
             let (descriptor, bound) = (port.socket.as_raw_fd(), port.address);
+            self.io.stages.enter(Stage::Read);
             let count = match self.batch.receive(descriptor) {
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
@@ -308,6 +314,7 @@ impl Context<'_> {
     }
 
     fn datagram(&mut self, index: usize, bound: SocketAddr, i: usize, handler: &mut impl Handler) {
+        self.io.stages.enter(Stage::Classify);
         let Some(datagram) = self.batch.datagram(i) else {
             return;
         };
@@ -347,6 +354,7 @@ impl Context<'_> {
             let Some(listener) = &port.listener else {
                 return;
             };
+            self.io.stages.enter(Stage::Connections);
             let full = self.io.table.len() >= self.io.options.connections_max;
             let bound = port.address;
             let accepted = if full {
@@ -384,7 +392,10 @@ impl Context<'_> {
             if !event.is_writable() && !event.is_error() && !event.is_read_closed() {
                 return;
             }
-            if !self.finish_connect(id) {
+            let before = self.io.stages.enter(Stage::Connections);
+            let is_open = self.finish_connect(id);
+            self.io.stages.back_to(before);
+            if !is_open {
                 return;
             }
             handler.connected(self.io, id);
@@ -418,8 +429,14 @@ impl Context<'_> {
         self.io.is_open(id)
     }
 
-    /// Reads until a read does not fill the buffer, or with `to_end` until there is nothing more; at most so much in one turn.
     fn read(&mut self, id: ConnectionId, to_end: bool, handler: &mut impl Handler) {
+        let before = self.io.stages.now();
+        self.read_messages(id, to_end, handler);
+        self.io.stages.back_to(before);
+    }
+
+    /// Reads until a read does not fill the buffer, or with `to_end` until there is nothing more; at most so much in one turn.
+    fn read_messages(&mut self, id: ConnectionId, to_end: bool, handler: &mut impl Handler) {
         let mut room = READ_BYTES;
         while room > 0 {
             let Some(connection) = self.io.table.get(id) else {
@@ -428,6 +445,7 @@ impl Context<'_> {
             if connection.flags.has(Flags::READY) {
                 return;
             }
+            self.io.stages.enter(Stage::Read);
             let count = match (&connection.stream).read(&mut self.buffer[..room]) {
                 Ok(0) => {
                     // What was answered in this turn still goes out.
@@ -532,6 +550,7 @@ fn cut(
         if consumed == bytes.len() {
             break true;
         }
+        io.stages.enter(Stage::Classify);
         match framer.next(&bytes[consumed..], &limits) {
             Frame::Incomplete => break true,
             Frame::Blank { len, ping } => {

@@ -30,6 +30,8 @@ pub struct Options {
     pub datagram_bytes_max: usize,
     /// Limits on the messages of streams.
     pub limits: Limits,
+    /// Measure how long each stage of the work takes ([`crate::Stages`]); some 20 ns for each change of stage.
+    pub stage_times: bool,
 }
 
 impl Default for Options {
@@ -48,6 +50,7 @@ impl Default for Options {
             held_bytes_max: 256 * 1024 * 1024,
             datagram_bytes_max: 4 * 1024 * 1024,
             limits: Limits::default(),
+            stage_times: false,
         }
     }
 }

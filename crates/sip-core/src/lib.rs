@@ -22,5 +22,5 @@ pub use crate::core::{Core, Shared};
 pub use digest::{Challenge, Digest, Verdict, ha1};
 pub use resolve::{Answer, Plan, Query, ResolveRequest, Step, Target};
 pub use settings::{Domains, Settings, Timers};
-pub use sink::{Counters, Destination, Event, Origin, ResolveId, Sink};
+pub use sink::{Counters, Destination, Event, Origin, ResolveId, Sink, Stage};
 pub use time::{Mono, Now};

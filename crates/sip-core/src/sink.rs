@@ -28,6 +28,24 @@ pub trait Sink {
 
     /// Something worth a log line; the sink limits the rate.
     fn event(&mut self, event: &Event<'_>);
+
+    /// The core has come to that part of its work; for a sink that measures how long each takes.
+    fn stage(&mut self, stage: Stage) {
+        let _ = stage;
+    }
+}
+
+/// A part of the core's work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stage {
+    /// A message is taken to pieces.
+    Parse,
+    /// It is decided what a message, a failure or the time makes the server do, and that is done.
+    Decide,
+    /// In the middle of it, bindings are looked up or changed.
+    LookUp,
+    /// That is done, and deciding goes on.
+    LookedUp,
 }
 
 /// Where to send.

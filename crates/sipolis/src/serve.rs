@@ -43,6 +43,9 @@ pub(crate) struct Arguments {
     /// Digest authentication; off is for benchmarks and closed networks
     #[arg(long, value_name = "on|off", value_parser = on_or_off)]
     pub(crate) auth: Option<bool>,
+    /// Measure how long each stage of the work takes; `sipolis status` shows it
+    #[arg(long)]
+    pub(crate) stage_times: bool,
 }
 
 const EXAMPLES: &str = "\

@@ -144,6 +144,30 @@ fn hup_takes_over_a_right_configuration_whole_and_a_wrong_one_not_at_all() {
 }
 
 #[test]
+fn stages_are_in_the_status_where_they_are_measured_and_nowhere_else() {
+    for measured in [true, false] {
+        let data = tempfile::tempdir().unwrap();
+        sipolis(data.path(), "user add", &[ALICE, "--password", "secret"]);
+        let more: &[&str] = if measured { &["--stage-times"] } else { &[] };
+        let server = Serve::start(data.path(), more);
+        let mut phone = Phone::new(server.udp(), "alice", "example.com", "secret");
+        assert_eq!(phone.register(), 200);
+        let json = sipolis(data.path(), "status", &["--json"]);
+        let status: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let stages = status["stage_times"]["stages"].as_array();
+        assert_eq!(stages.is_some(), measured, "{json}");
+        let text = sipolis(data.path(), "status", &[]);
+        assert_eq!(text.contains("look up"), measured, "{text}");
+        let Some(stages) = stages else { continue };
+        let parse = stages.iter().find(|stage| stage["name"] == "parse");
+        // The REGISTER without credentials and the one with them.
+        assert_eq!(parse.unwrap()["calls"], 2, "{json}");
+        let time_of_two = parse.unwrap()["nanoseconds"].as_u64().unwrap();
+        assert!(time_of_two > 0, "{json}");
+    }
+}
+
+#[test]
 fn a_port_in_use_is_named_with_the_option_to_choose_another() {
     let data = tempfile::tempdir().unwrap();
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();

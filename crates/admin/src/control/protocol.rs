@@ -193,6 +193,56 @@ pub struct Status {
     pub cpu_ms: u64,
     /// Everything the workers count, since the start.
     pub counters: BTreeMap<String, u64>,
+    /// How long the workers were in each stage of their work, all together; only where the setting `stage_times` is on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage_times: Option<StageTimes>,
+}
+
+/// Stage times, since the start. What happened in between is the difference of two of these.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct StageTimes {
+    /// Each stage, in the order in which a message goes through them.
+    pub stages: Vec<StageTime>,
+    /// Answers that waited for the journal; `nanoseconds` is how long together, to a microsecond. Workers do other things meanwhile.
+    pub disk: StageTime,
+    /// What the clock costs at each change of stage, as found at the start; it has been subtracted.
+    pub clock_nanoseconds: u64,
+}
+
+/// One stage.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct StageTime {
+    /// `wait`, `read`, `connections`, `classify`, `parse`, `look_up`, `decide`, `write`, `other`.
+    pub name: String,
+    /// Times that it was entered.
+    pub calls: u64,
+    /// Nanoseconds in it.
+    pub nanoseconds: u64,
+    /// The quotient of the two, rounded.
+    pub nanoseconds_per_call: u64,
+}
+
+impl StageTime {
+    /// With the quotient.
+    #[must_use]
+    pub fn new(name: &str, calls: u64, nanoseconds: u64) -> Self {
+        Self {
+            name: name.to_owned(),
+            calls,
+            nanoseconds,
+            nanoseconds_per_call: (nanoseconds + calls / 2).checked_div(calls).unwrap_or(0),
+        }
+    }
+
+    /// What has come since an earlier look.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self::new(
+            &self.name,
+            self.calls.saturating_sub(earlier.calls),
+            self.nanoseconds.saturating_sub(earlier.nanoseconds),
+        )
+    }
 }
 
 /// Lower-case hex digits.

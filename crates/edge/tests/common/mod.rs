@@ -76,11 +76,18 @@ impl Rig {
     }
 
     pub fn with(workers: u8, resolver_busy: bool) -> Self {
+        let options = Options {
+            workers,
+            ..Options::default()
+        };
+        Self::with_options(options, resolver_busy)
+    }
+
+    pub fn with_options(options: Options, resolver_busy: bool) -> Self {
         let bound = Server::bind(Options {
             listen: vec![listen(Transport::Udp), listen(Transport::Tcp)],
-            workers,
             seed: 1,
-            ..Options::default()
+            ..options
         })
         .expect("ports are free");
         let listeners = bound.listeners();

@@ -2,7 +2,7 @@
 
 use super::BATCH;
 use super::raw::{Control, RawAddress};
-use crate::{Counters, Tag};
+use crate::{Counters, Stage, Stages, Tag};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
@@ -59,6 +59,7 @@ impl SendQueue {
         &mut self,
         socket: RawFd,
         scratch: &mut SendScratch,
+        stages: &mut Stages,
         counters: &mut Counters,
         unsent: &mut Vec<Tag>,
     ) {
@@ -66,6 +67,7 @@ impl SendQueue {
         let mut done = 0;
         while done < self.entries.len() {
             let batch = &self.entries[done..self.entries.len().min(done + BATCH)];
+            stages.enter(Stage::Write);
             match scratch.send(socket, &self.bytes, batch) {
                 Ok(count) => {
                     counters.datagrams_sent += count as u64;

@@ -7,7 +7,7 @@ use super::{Came, Core, NEVER, Timer};
 use crate::branch::Branch;
 use crate::slab::Handle;
 use crate::transaction::{ClientEffect, ClientInput, InviteClient, NonInviteClient};
-use crate::{Destination, Event, Mono, Now, Origin, Sink, Timers};
+use crate::{Destination, Event, Mono, Now, Origin, Sink, Stage, Timers};
 use location::{Flow, Transport};
 use sip_wire::{Message, Method, Name};
 
@@ -277,6 +277,7 @@ impl Core {
                 status: 0,
             });
         };
+        sink.stage(Stage::Decide);
         let Some(branch) = Branch::parse(essentials.via.branch()) else {
             return;
         };

@@ -3,7 +3,7 @@ use super::fork::reindex;
 use super::request::Request;
 use crate::ours::{Host, Meaning};
 use crate::registrar::{self, Refusal};
-use crate::{Now, Sink};
+use crate::{Now, Sink, Stage};
 use location::TicketState;
 use sip_wire::{Method, Name, Response, Scheme};
 
@@ -117,6 +117,7 @@ impl Core {
         let random = self.random.draw();
         let mut lines = std::mem::take(&mut self.lines);
         lines.clear();
+        sink.stage(Stage::LookUp);
         let outcome = registrar::register(
             &request.message,
             &request.flow,
@@ -127,6 +128,7 @@ impl Core {
             random,
             &mut lines,
         );
+        sink.stage(Stage::LookedUp);
         match outcome {
             Ok(ticket) => self.accept_registration(request, ticket, &lines, sink),
             Err(refusal) => self.refuse_registration(request, &refusal, &lines, sink),

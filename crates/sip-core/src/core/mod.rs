@@ -25,7 +25,8 @@ use crate::ours::Ours;
 use crate::slab::{Handle, Slab};
 use crate::timer::Wheel;
 use crate::{
-    Counters, Destination, Digest, Event, Mono, Now, Origin, ResolveId, Settings, Sink, Target,
+    Counters, Destination, Digest, Event, Mono, Now, Origin, ResolveId, Settings, Sink, Stage,
+    Target,
 };
 use client::ClientTransaction;
 use location::{Flow, Location, Subscribers};
@@ -162,6 +163,7 @@ impl Core {
         error: ParseError,
         sink: &mut impl Sink,
     ) {
+        sink.stage(Stage::Parse);
         let mut index = std::mem::take(&mut self.index);
         let _ = index.parse(bytes, Framing::Stream, &self.settings.limits);
         self.refuse_malformed(flow, index.message(bytes), error, sink);
@@ -170,6 +172,7 @@ impl Core {
 
     /// Time has passed.
     pub fn advance(&mut self, now: Now, sink: &mut impl Sink) {
+        sink.stage(Stage::Decide);
         let mut due = std::mem::take(&mut self.due);
         self.wheel.advance(now.mono, &mut due);
         for timer in due.drain(..) {
@@ -189,16 +192,19 @@ impl Core {
 
     /// A message could not be sent.
     pub fn send_failed(&mut self, now: Now, origin: Origin, sink: &mut impl Sink) {
+        sink.stage(Stage::Decide);
         self.client_send_failed(now, Handle::from_u64(origin.0), sink);
     }
 
     /// The resolver's answer; empty: none found, or too late.
     pub fn resolved(&mut self, now: Now, id: ResolveId, targets: &[Target], sink: &mut impl Sink) {
+        sink.stage(Stage::Decide);
         self.client_resolved(now, Handle::from_u64(id.0), targets, sink);
     }
 
     /// The server ends: INVITEs without a final response are answered 503 and their branches cancelled; new requests get 503.
     pub fn shut_down(&mut self, now: Now, sink: &mut impl Sink) {
+        sink.stage(Stage::Decide);
         self.ending = true;
         for handle in self.servers.handles() {
             self.end_fork(now, handle, sink);
@@ -217,6 +223,7 @@ impl Core {
     }
 
     fn take_in(&mut self, now: Now, flow: &Flow, bytes: &[u8], came: Came, sink: &mut impl Sink) {
+        sink.stage(Stage::Parse);
         let mut index = std::mem::take(&mut self.index);
         let framing = if flow.transport.is_reliable() {
             Framing::Stream
@@ -237,6 +244,7 @@ impl Core {
     }
 
     fn request(&mut self, now: Now, request: &Request<'_>, came: Came, sink: &mut impl Sink) {
+        sink.stage(Stage::Decide);
         self.counters.requests_received += u64::from(came == Came::Fresh);
         match request.method {
             Method::Ack => self.ack(now, request, sink),
@@ -260,6 +268,7 @@ impl Core {
         error: ParseError,
         sink: &mut impl Sink,
     ) {
+        sink.stage(Stage::Decide);
         self.counters.malformed += 1;
         let is_answerable = message.method().is_some_and(|method| method != Method::Ack);
         let code = error.answer().filter(|_| is_answerable).unwrap_or(0);

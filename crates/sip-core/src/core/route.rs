@@ -3,7 +3,7 @@ use super::request::Request;
 use crate::ours::{Host, Meaning};
 use crate::resolve::ResolveRequest;
 use crate::token::Token;
-use crate::{Destination, Now, Sink};
+use crate::{Destination, Now, Sink, Stage};
 use location::{Binding, BindingParts, Flow, Transport};
 use sip_wire::{Method, Name, NameAddr, Scheme, Uri, Value};
 use smallvec::SmallVec;
@@ -225,6 +225,7 @@ impl Core {
         {
             return Err((489, "")); // There is no event state here, and the phone's own subscription must not come back to it.
         }
+        sink.stage(Stage::LookUp);
         let mut targets = self.shared.location.read(&aor, now.wall, |bindings| {
             let targets = bindings
                 .iter()
@@ -233,6 +234,7 @@ impl Core {
                 .take(self.settings.fork_branches_max)
                 .collect::<Targets>()
         });
+        sink.stage(Stage::LookedUp);
         if targets.is_empty() {
             let is_known = self.shared.subscribers.exists(&aor);
             return Err(if is_known { (480, "") } else { (404, "") });
@@ -269,7 +271,8 @@ impl Core {
         let wanted = &request.uri;
         let is_phone =
             |uri: &Uri<'_>| uri.user == wanted.user && uri.host.eq_ignore_ascii_case(wanted.host);
-        self.shared.location.read(&aor, now.wall, |bindings| {
+        sink.stage(Stage::LookUp);
+        let flow = self.shared.location.read(&aor, now.wall, |bindings| {
             let contact = |binding: &Binding| {
                 Uri::parse(binding.parts().contact)
                     .ok()
@@ -283,7 +286,9 @@ impl Core {
                 .filter(|binding| matches!(contact(binding), Some((_, true))));
             let binding = exact.or_else(|| moved.next().filter(|_| moved.next().is_none()))?;
             Some(binding.parts().flow).filter(|flow| sink.is_open(flow))
-        })
+        });
+        sink.stage(Stage::LookedUp);
+        flow
     }
 }
 

@@ -3,7 +3,7 @@
 use super::place::{Place, Server, unexpected};
 use crate::failure::{Failure, Result};
 use crate::terminal::{Paint, bytes, duration, grouped};
-use admin::control::{Request, Response, Status};
+use admin::control::{Request, Response, StageTime, StageTimes, Status};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::thread;
@@ -29,10 +29,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     let at = Instant::now();
     thread::sleep(Duration::from_secs(1));
     let now = look(&mut server)?;
-    let rates = rates(&before, &now, at.elapsed());
+    let elapsed = at.elapsed();
+    let rates = rates(&before, &now, elapsed);
     match arguments.json {
         true => json(&now, &rates),
-        false => print(&now, &rates),
+        false => print(&before, &now, &rates, elapsed),
     }
 }
 
@@ -75,7 +76,12 @@ fn json(status: &Status, rates: &BTreeMap<String, f64>) -> Result {
     Ok(())
 }
 
-fn print(status: &Status, rates: &BTreeMap<String, f64>) -> Result {
+fn print(
+    before: &Status,
+    status: &Status,
+    rates: &BTreeMap<String, f64>,
+    elapsed: Duration,
+) -> Result {
     let paint = Paint::stdout();
     let mut out = io::stdout().lock();
     writeln!(
@@ -91,7 +97,44 @@ fn print(status: &Status, rates: &BTreeMap<String, f64>) -> Result {
     for (name, text) in holds(status).into_iter().chain(does(status, rates)) {
         writeln!(out, "  {} {text}", paint.dim(format!("{name:<14}")))?;
     }
+    if let (Some(before), Some(now)) = (&before.stage_times, &status.stage_times) {
+        let head = format!(
+            "{:<14} {:>10} {:>10} {:>9}",
+            "stage", "calls/s", "ns each", "of a core"
+        );
+        writeln!(out, "  {}", paint.dim(head))?;
+        for stage in stages_between(before, now) {
+            writeln!(out, "  {}", stage_line(&stage, elapsed))?;
+        }
+        let waited = now.disk.since(&before.disk);
+        let each = waited.nanoseconds_per_call as f64 / 1e6;
+        writeln!(
+            out,
+            "  {} {each:.1} ms each",
+            paint.dim(format!("{:<14}", "wait for disk"))
+        )?;
+    }
     Ok(())
+}
+
+/// What was spent in each stage between two looks.
+fn stages_between(before: &StageTimes, now: &StageTimes) -> Vec<StageTime> {
+    let (old, new) = (&before.stages, &now.stages);
+    old.iter()
+        .zip(new)
+        .map(|(old, new)| new.since(old))
+        .collect()
+}
+
+fn stage_line(stage: &StageTime, elapsed: Duration) -> String {
+    let seconds = elapsed.as_secs_f64();
+    let share = stage.nanoseconds as f64 / 1e7 / seconds;
+    format!(
+        "{:<14} {:>10} {:>10} {share:>7.1} %",
+        stage.name.replace('_', " "),
+        grouped((stage.calls as f64 / seconds).round() as u64),
+        grouped(stage.nanoseconds_per_call),
+    )
 }
 
 /// What there is now.

@@ -1,7 +1,7 @@
 use super::{Source, domains, process, settings};
-use admin::control::{self, Status};
+use admin::control::{self, StageTime, StageTimes, Status};
 use config::Config;
-use edge::{Listen, Log, Post};
+use edge::{Listen, Log, Post, WorkerStatus};
 use location::Subscribers;
 use signal_hook::iterator::Handle;
 use sip_core::Settings;
@@ -110,6 +110,7 @@ impl control::Host for Host {
             memory_bytes: process::memory_bytes(),
             cpu_ms: process::cpu_ms(),
             counters,
+            stage_times: stage_times(&workers),
             ..Status::default()
         }
     }
@@ -145,4 +146,22 @@ impl control::Host for Host {
             }
         }
     }
+}
+
+/// Those of all workers together.
+fn stage_times(workers: &[WorkerStatus]) -> Option<StageTimes> {
+    let mut all = workers.iter().filter_map(|worker| worker.stages);
+    let mut sum = all.next()?;
+    all.for_each(|more| sum.add(&more));
+    let waits = workers.iter().map(|worker| worker.disk_waits).sum();
+    let wait_us: u64 = workers.iter().map(|worker| worker.disk_wait_us).sum();
+    Some(StageTimes {
+        stages: sum
+            .each
+            .iter()
+            .map(|of| StageTime::new(of.stage.name(), of.calls, of.nanoseconds))
+            .collect(),
+        disk: StageTime::new("disk", waits, wait_us * 1000),
+        clock_nanoseconds: (sum.switch_ps + 500) / 1000,
+    })
 }

@@ -84,6 +84,7 @@ pub(super) fn edge(config: &Config, seed: u64) -> edge::Options {
             held_bytes_max: size64(connections.held_bytes_max),
             datagram_bytes_max: size(datagrams.waiting_bytes_max),
             limits: limits(config),
+            stage_times: server.stage_times,
             ..net::Options::default()
         },
         sockets: SocketOptions {

@@ -48,6 +48,7 @@ impl Source {
         if let Some(auth) = from.auth {
             to.auth = auth;
         }
+        to.stage_times |= from.stage_times;
     }
 }
 
@@ -66,11 +67,13 @@ mod tests {
         let source = Source::new(Arguments {
             config: Some(file.path().to_owned()),
             workers: Some(1),
+            stage_times: true,
             listen: vec!["udp://127.0.0.1:5070".parse().unwrap()],
             ..Arguments::default()
         });
         let config = source.read().unwrap();
         assert_eq!(config.server.workers, 1);
+        assert!(config.server.stage_times);
         assert_eq!(config.server.listen.len(), 1);
         assert!(!config.server.auth);
         assert_eq!(config.timers.t1_ms, 600);
