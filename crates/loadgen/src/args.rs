@@ -12,8 +12,9 @@ use crate::{
     pace::{Pace, Rate},
     plan::{CallPlan, Connections, Kind, Lifetime, PartPlan, Plan},
     requests::Digest,
+    stop::Stop,
     target::Target,
-    users,
+    users::Users,
 };
 
 /// Puts load on a SIP server and measures what comes back.
@@ -126,8 +127,8 @@ impl LoadArgs {
     pub(crate) fn plan(&self) -> io::Result<Plan> {
         let domain = self.domain.as_deref().unwrap_or(&self.target.host);
         let users = match &self.users_file {
-            Some(file) => users::from_csv(file, domain)?,
-            None => users::numbered(self.users, domain, &self.password),
+            Some(file) => Users::from_csv(file, domain)?,
+            None => Users::numbered(0, self.users, domain, &self.password),
         };
         if users.len() < 2 {
             return Err(io::Error::other("at least two users are needed"));
@@ -143,9 +144,9 @@ impl LoadArgs {
         };
         Ok(Plan {
             target: self.target.clone(),
-            users: users.into(),
             parts: vec![PartPlan {
                 name: self.scenario.name().to_owned(),
+                users: 0..users.len(),
                 kind: self.kind(),
                 pace: match self.rate {
                     Some(rate) => Pace::Open {
@@ -168,6 +169,8 @@ impl LoadArgs {
             outstanding_max: 100_000,
             threads: 1,
             warm_up: 0,
+            stop: Stop::default(),
+            users,
         })
     }
 

@@ -96,8 +96,8 @@ impl Calls {
             return;
         };
         let mut out = std::mem::take(&mut driver.operations[id.slot as usize].main.request);
-        let caller = &driver.users[2 * call.pair];
-        let callee = &driver.users[2 * call.pair + 1];
+        let caller = driver.users.get(2 * call.pair);
+        let callee = driver.users.get(2 * call.pair + 1);
         let uri = [b"sip:", &*callee.name, b"@", &*callee.domain].concat();
         let host = driver.host(flow);
         out.clear();
@@ -126,7 +126,7 @@ impl Calls {
     /// 17.1.1.3).
     fn acknowledge_refusal(&mut self, driver: &mut Driver, id: Id, message: &[u8]) {
         let call = &mut self.calls[id.slot as usize];
-        let callee = &driver.users[2 * call.pair + 1];
+        let callee = driver.users.get(2 * call.pair + 1);
         let flow = driver.operations[id.slot as usize].flow;
         let ack = &mut call.acks[id.step as usize];
         ack.clear();
@@ -198,7 +198,7 @@ impl Calls {
         if call.callee.came_from.is_some() {
             return driver.io.reply(from, &call.callee.answer);
         }
-        let user = &driver.users[2 * call.pair + 1];
+        let user = driver.users.get(2 * call.pair + 1);
         let flow = driver.flows.callee(2 * call.pair + 1);
         let callee = &mut call.callee;
         callee.came_from = Some(*from);
@@ -282,7 +282,7 @@ impl Call {
 
 /// Call-ID and From of the caller's requests.
 fn put_dialog(driver: &Driver, pair: usize, id: Id, out: &mut Vec<u8>) {
-    let caller = &driver.users[2 * pair];
+    let caller = driver.users.get(2 * pair);
     out.put(&[b"From: <sip:", &caller.name, b"@", &caller.domain]);
     out.put(&[b">;tag=", &driver.tag, b"\r\nCall-ID: "]);
     Id { step: 0, ..id }.put(&driver.tag, out);
@@ -336,9 +336,9 @@ impl Scenario for Calls {
                     && (id.step == 0 || challenge.stale && id.step < ANSWERS_MAX) =>
             {
                 let call = &mut self.calls[id.slot as usize];
-                let caller = &driver.users[2 * call.pair];
+                let caller = driver.users.get(2 * call.pair);
                 let account = &mut call.account;
-                account.challenged(challenge, &caller.name, &caller.password);
+                account.challenged(challenge, &caller.name, &caller.password());
                 let id = driver.next_id(id.slot);
                 self.invite(driver, id);
             }

@@ -3,7 +3,6 @@
 use std::{
     io,
     net::SocketAddr,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -22,7 +21,7 @@ use crate::{
     statistics::Statistics,
     timers::{Due, T2_US, Timers},
     uas,
-    users::User,
+    users::Users,
 };
 
 /// What a driver is made of.
@@ -30,7 +29,7 @@ pub(crate) struct Setup {
     /// Where the server is. Every request goes there, as to an outbound proxy.
     pub(crate) target: SocketAddr,
     /// The users of this driver.
-    pub(crate) users: Arc<[User]>,
+    pub(crate) users: Users,
     /// The connections of this driver.
     pub(crate) connections: Connections,
     /// Operations under way at most.
@@ -60,7 +59,7 @@ pub(crate) struct Driver {
     pub(crate) io: Io,
     pub(crate) flows: Flows,
     pub(crate) target: SocketAddr,
-    pub(crate) users: Arc<[User]>,
+    pub(crate) users: Users,
     /// What names this run in branches, tags and Call-IDs.
     pub(crate) tag: Vec<u8>,
     pub(crate) operations: Vec<Operation>,

@@ -18,12 +18,22 @@ pub(crate) struct Fleet {
     parts: Vec<Part>,
 }
 
+/// How far a preparation is, of all threads together.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Preparation {
+    pub(crate) connections: u64,
+    pub(crate) connections_wanted: u64,
+    pub(crate) callees: u64,
+    pub(crate) callees_wanted: u64,
+}
+
 impl Fleet {
-    /// Prepares a load.
+    /// Prepares a load. `watch` is told a few times a second how far it is.
     ///
     /// # Errors
     /// A connection that can't be opened, callees that can't register.
-    pub(crate) fn prepare(plan: &Plan) -> io::Result<Self> {
+    pub(crate) fn prepare(plan: &Plan, watch: &mut dyn FnMut(&Preparation)) -> io::Result<Self> {
+        watch(&Preparation::default()); // TODO(engine): and while it goes on; `plan.stop`
         // What can't be raised shows when descriptors run out.
         let _ = net::limits::raise_descriptors();
         // TODO(engine): threads
@@ -76,7 +86,7 @@ impl Kind {
 }
 
 fn part(plan: &PartPlan, driver: &Driver) -> Part {
-    let everyone = 0..driver.users.len();
+    let everyone = plan.users.clone();
     let scenario: Box<dyn Scenario> = match &plan.kind {
         Kind::Register {
             digest, expires_s, ..

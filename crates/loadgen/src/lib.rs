@@ -23,6 +23,7 @@ mod plan;
 mod requests;
 mod scenario;
 mod statistics;
+mod stop;
 mod summary;
 mod target;
 mod timers;

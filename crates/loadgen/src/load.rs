@@ -54,7 +54,7 @@ impl Load {
     /// # Errors
     /// No users, a connection that can't be opened, callees that can't register.
     pub fn new(args: &LoadArgs) -> io::Result<Self> {
-        let fleet = Fleet::prepare(&args.plan()?)?;
+        let fleet = Fleet::prepare(&args.plan()?, &mut |_| {})?;
         Ok(Self { fleet })
     }
 

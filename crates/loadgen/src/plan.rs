@@ -1,17 +1,17 @@
 //! A whole load, as the command line or a mix file describes it.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{net::IpAddr, ops::Range, time::Duration};
 
 use crate::{
-    distribution::Distribution, io::Transport, pace::Pace, requests::Digest, target::Target,
-    users::User,
+    distribution::Distribution, io::Transport, pace::Pace, requests::Digest, stop::Stop,
+    target::Target, users::Users,
 };
 
 /// What to do against which server.
 #[derive(Clone)]
 pub(crate) struct Plan {
     pub(crate) target: Target,
-    pub(crate) users: Arc<[User]>,
+    pub(crate) users: Users,
     pub(crate) parts: Vec<PartPlan>,
     pub(crate) connections: Connections,
     /// Operations, of all parts together, after which no other begins.
@@ -25,12 +25,16 @@ pub(crate) struct Plan {
     pub(crate) threads: usize,
     /// Operations done in preparation, not counted.
     pub(crate) warm_up: u64,
+    /// Ends the run, or its preparation, early.
+    pub(crate) stop: Stop,
 }
 
 /// One part of a mix; a plain scenario is a mix of one.
 #[derive(Clone, Debug)]
 pub(crate) struct PartPlan {
     pub(crate) name: String,
+    /// Indices of its users.
+    pub(crate) users: Range<usize>,
     pub(crate) kind: Kind,
     pub(crate) pace: Pace,
 }

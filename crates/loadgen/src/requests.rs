@@ -119,7 +119,7 @@ impl Requests {
     ) {
         let (method, transport) = (self.method(), self.transport(driver));
         let member = &mut self.members[member];
-        let user = &driver.users[member.user];
+        let user = driver.users.get(member.user);
         let host = driver.host(driver.operations[id.slot as usize].flow);
         member.sequence += 1;
         out.put(&[method, b" sip:", &user.domain, b" SIP/2.0\r\n"]);
@@ -164,9 +164,9 @@ impl Requests {
             .find_map(Challenge::parse)?;
         let stale = challenge.stale;
         let member = &mut self.members[self.at_work[slot as usize].0];
-        let user = &driver.users[member.user];
+        let user = driver.users.get(member.user);
         let account = &mut member.account;
-        account.challenged(challenge, &user.name, &user.password);
+        account.challenged(challenge, &user.name, &user.password());
         Some(stale)
     }
 }

@@ -60,11 +60,15 @@ pub(crate) struct Statistics {
     pub(crate) late_us: Times,
     pub(crate) connections_opened: u64,
     pub(crate) connections_open: u64,
+    /// Operations under way now.
+    pub(crate) under_way: u64,
     /// The server fell silent and the rest was not begun.
     pub(crate) gave_up: bool,
     pub(crate) elapsed: Duration,
     /// Processor time of the drivers.
     pub(crate) driver: CpuTime,
+    /// Share of the time that the busiest thread worked, percent.
+    pub(crate) busy_percent: f64,
 }
 
 impl Statistics {
