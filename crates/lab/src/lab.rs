@@ -2,10 +2,12 @@
 
 use std::{collections::BTreeMap, env, io, path::PathBuf, thread, time::Duration};
 
+use serde_json::{Value, json};
+
 use crate::{
     experiment::Stop,
     load::{Load, Prepared},
-    record::{Sample, Who},
+    record::{Sample, ServerUse, Who},
     sampler::Reading,
     servers::{DOMAIN, Features, Server, Servers},
 };
@@ -20,12 +22,14 @@ pub(crate) struct Lab {
     /// Who takes part, in the order in which they take turns.
     who: Vec<Who>,
     program: PathBuf,
+    /// Searches for the highest rate that were made in this run.
+    pub(crate) searches: Vec<(Who, Plan, Sample)>,
     warnings: Vec<String>,
     commands: Vec<String>,
 }
 
 /// One point of an experiment: a server's features, a load, and what of it is varied.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Plan {
     pub(crate) features: Features,
     pub(crate) load: Load,
@@ -62,6 +66,35 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// The load with what is the same in every run.
+    fn load_for(&self, who: Who) -> Load {
+        let digest = self.features.digest && who != Who::Echo;
+        let digest = if digest { "answer" } else { "none" };
+        let load = self.load.clone();
+        load.with(&format!("--domain {DOMAIN} --digest {digest}"))
+    }
+
+    fn sample(&self, who: Who, repeat: u32, load: Value, server: ServerUse) -> Sample {
+        Sample {
+            who,
+            at: self.at.clone(),
+            of: self.of.clone(),
+            repeat,
+            load,
+            server,
+        }
+    }
+}
+
+/// The figures of a step under the names that those of a whole run have.
+fn of_step(step: &Value) -> Value {
+    let mut figures = step.clone();
+    figures["operations_per_second"] = step["achieved_per_second"].clone();
+    figures["latency_us"] = json!({"p50": step["p50_us"], "p99": step["p99_us"]});
+    figures
+}
+
 /// Work that a server does behind its answers belongs to the operations counted.
 const SETTLE: Duration = Duration::from_millis(50);
 
@@ -80,6 +113,7 @@ impl Lab {
             servers,
             who,
             program: env::current_exe()?,
+            searches: Vec::new(),
             warnings: Vec::new(),
             commands: Vec::new(),
         })
@@ -155,12 +189,8 @@ impl Lab {
     /// Server or load can't run. Operations that fail are no error here: they are in the sample.
     pub(crate) fn measure(&mut self, who: Who, plan: &Plan, repeat: u32) -> Result<Sample, Stop> {
         let server = self.start(who, plan.features)?;
-        let digest = plan.features.digest && who != Who::Echo;
-        let digest = if digest { "answer" } else { "none" };
-        let load = plan.load.clone();
-        let load = load.with(&format!("--domain {DOMAIN} --digest {digest}"));
         let idle = Reading::of(&server);
-        let mut load = self.prepare(&server, &load)?;
+        let mut load = self.prepare(&server, &plan.load_for(who))?;
         let begin = Reading::of(&server);
         load.begin().map_err(Stop::Fail)?;
         let busy = load.wait_while_it_begins();
@@ -172,16 +202,62 @@ impl Lab {
         used.busy_percent = busy.unwrap_or(used.busy_percent);
         // With the connections that were opened in preparation.
         used.slab_bytes = end.slab_since(&idle);
-        let sample = Sample {
-            who,
-            at: plan.at.clone(),
-            of: plan.of.clone(),
-            repeat,
-            load: load.finish().map_err(Stop::Fail)?,
-            server: used,
-        };
-        self.progress(&sample.line());
+        let load = load.finish().map_err(Stop::Fail)?;
+        let sample = plan.sample(who, repeat, load, used);
+        self.note(&sample);
         Ok(sample)
+    }
+
+    /// Runs a point at one rate after the other, each for `seconds`, against one server; a sample
+    /// each, with the rate as `at("rate")`. What a rate leaves behind the next one finds: not for overload.
+    ///
+    /// # Errors
+    /// As [`measure`](Self::measure), and when the load does not tell its steps apart.
+    pub(crate) fn sweep(
+        &mut self,
+        who: Who,
+        plan: &Plan,
+        (rates, seconds): (&[f64], f64),
+        repeat: u32,
+    ) -> Result<Vec<Sample>, Stop> {
+        let words: Vec<String> = rates.iter().map(|rate| format!("{rate:.0}")).collect();
+        let load = plan
+            .load_for(who)
+            .with(&format!("--rate {}", words.join(",")));
+        let load = load.lasting(seconds * rates.len() as f64);
+        let server = self.start(who, plan.features)?;
+        let mut load = self.prepare(&server, &load)?;
+        let mut readings = vec![Reading::of(&server)];
+        load.begin().map_err(Stop::Fail)?;
+        for step in 1..=rates.len() {
+            load.wait_until(seconds * step as f64);
+            readings.push(Reading::of(&server));
+        }
+        load.wait().map_err(Stop::Fail)?;
+        let load = load.finish().map_err(Stop::Fail)?;
+        let steps = load.get("steps").and_then(Value::as_array);
+        let steps = steps.filter(|steps| steps.len() == rates.len());
+        let steps = steps.ok_or_else(|| Stop::Fail("sipolis load gave no steps".to_owned()))?;
+        let mut samples = Vec::new();
+        for ((step, rate), pair) in steps.iter().zip(rates).zip(readings.windows(2)) {
+            let plan = plan.clone().at("rate", *rate);
+            let used = pair[1].since(&pair[0]);
+            let sample = plan.sample(who, repeat, of_step(step), used);
+            self.note(&sample);
+            samples.push(sample);
+        }
+        Ok(samples)
+    }
+
+    /// Shows what a run found, and warns where it is not the server's figure.
+    fn note(&mut self, sample: &Sample) {
+        self.progress(&sample.line());
+        if let Some(why) = sample.load.get("bottleneck").and_then(Value::as_str) {
+            self.warn(format!(
+                "the load itself was the bottleneck ({}): {why}",
+                sample.varied()
+            ));
+        }
     }
 
     /// Runs points against servers in turn, and all again as often as is asked for.
@@ -198,5 +274,20 @@ impl Lab {
             }
         }
         Ok(samples)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_read_as_a_run_is() {
+        let step = json!({"rate": 100.0, "achieved_per_second": 99.0, "operations": 50, "p50_us": 3, "p99_us": 9});
+        let plan = Plan::new(Load::new("register", "udp"));
+        let sample = plan.sample(Who::Echo, 0, of_step(&step), ServerUse::default());
+        assert_eq!(sample.figure("operations_per_second"), Some(99.0));
+        assert_eq!(sample.figure("latency_us.p99"), Some(9.0));
+        assert_eq!(sample.cpu_us_per_operation(), Some(0.0));
     }
 }

@@ -8,6 +8,7 @@
 #![allow(dead_code)]
 
 mod bench;
+mod chart;
 mod child;
 mod experiment;
 mod experiments;
@@ -19,6 +20,7 @@ mod report;
 mod runner;
 mod sample;
 mod sampler;
+mod search;
 mod servers;
 
 use std::process::ExitCode;

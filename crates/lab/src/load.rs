@@ -169,9 +169,13 @@ impl Prepared {
 
     /// Waits until no more operations begin; `None` where that time isn't known before.
     pub(crate) fn wait_while_it_begins(&self) -> Option<()> {
-        let seconds = Duration::from_secs_f64(self.seconds?);
+        self.seconds.map(|seconds| self.wait_until(seconds))
+    }
+
+    /// Waits until so many seconds have passed since it began.
+    pub(crate) fn wait_until(&self, seconds: f64) {
+        let seconds = Duration::from_secs_f64(seconds);
         thread::sleep(seconds.saturating_sub(self.begun.elapsed()));
-        Some(())
     }
 
     /// Waits until every operation has ended; the connections are still open then.

@@ -52,8 +52,8 @@ impl Sample {
         self.of.get(name).map_or("", String::as_str)
     }
 
-    /// One line for the person who waits.
-    pub(crate) fn line(&self) -> String {
+    /// What was varied, and of whom: `sipolis transport tcp, rate 1000`.
+    pub(crate) fn varied(&self) -> String {
         let of = self
             .of
             .iter()
@@ -63,11 +63,15 @@ impl Sample {
             .iter()
             .map(|(name, value)| format!("{name} {value:.0}"));
         let varied: Vec<String> = of.chain(at).collect();
+        format!("{} {}", self.who.name(), varied.join(", "))
+    }
+
+    /// One line for the person who waits.
+    pub(crate) fn line(&self) -> String {
         let cpu = self.cpu_us_per_operation();
         format!(
-            "{:8} {:44} {:6.0}/s  {:6.2} % succeeded  p50 {:.2} ms  p99 {:.2} ms  server {:.1} us each, {:.0} % busy",
-            self.who.name(),
-            varied.join(", "),
+            "{:52} {:6.0}/s  {:6.2} % succeeded  p50 {:.2} ms  p99 {:.2} ms  server {:.1} us each, {:.0} % busy",
+            self.varied(),
             self.count("operations_per_second"),
             self.success_percent(),
             self.count("latency_us.p50") / 1000.0,

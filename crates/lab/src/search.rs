@@ -1,0 +1,78 @@
+//! The highest rate that a server sustains, found once and used by every experiment that needs it.
+
+use crate::{
+    experiment::Stop,
+    lab::{Lab, Plan},
+    record::{Sample, Who},
+};
+
+/// Below this share of a rate two rates are one.
+const STEP: f64 = 1.05;
+
+impl Lab {
+    /// The highest rate at which every operation succeeds and 99 % of them within 50 ms, of `sipolis load --find-max`.
+    /// A search that was made before in this run isn't made again.
+    ///
+    /// # Errors
+    /// As [`measure`](Self::measure), and when not even the lowest rate is sustained.
+    pub(crate) fn sustainable(&mut self, who: Who, plan: &Plan) -> Result<(f64, Sample), Stop> {
+        let range = self.size("1000..1000000", "1000..2000");
+        let trial = self.size(0.5, 0.2);
+        let words = format!("--find-max {range} --trial {trial}");
+        let mut plan = plan.clone();
+        plan.load = plan.load.with(&words);
+        let known = self
+            .searches
+            .iter()
+            .find(|(w, p, _)| *w == who && *p == plan);
+        let sample = match known {
+            Some((_, _, sample)) => sample.clone(),
+            None => {
+                let sample = self.measure(who, &plan, 0)?;
+                self.searches.push((who, plan, sample.clone()));
+                sample
+            }
+        };
+        let found = sample.figure("max_rate").filter(|rate| *rate > 0.0);
+        let rate = found.ok_or_else(|| {
+            Stop::Fail(format!(
+                "{} does not sustain any rate of {range}",
+                who.name()
+            ))
+        })?;
+        Ok((rate, sample))
+    }
+
+    /// The same by a run for each trial, where one run's end would favour the next: `plan` makes
+    /// the load of a rate. `low` is taken as sustained, `high` as not.
+    ///
+    /// # Errors
+    /// As [`measure`](Self::measure).
+    pub(crate) fn sustainable_between(
+        &mut self,
+        who: Who,
+        (mut low, mut high): (f64, f64),
+        plan: impl Fn(f64) -> Plan,
+    ) -> Result<(f64, Vec<Sample>), Stop> {
+        let mut samples = Vec::new();
+        while high / low > STEP * STEP {
+            let rate = (low * high).sqrt();
+            let sample = self.measure(who, &plan(rate), 0)?;
+            if sustained(&sample) {
+                low = rate;
+            } else {
+                high = rate;
+            }
+            samples.push(sample);
+        }
+        Ok((low, samples))
+    }
+}
+
+/// Milliseconds within which 99 of 100 operations end at a rate that counts as sustained.
+const BOUND_MS: f64 = 50.0;
+
+fn sustained(sample: &Sample) -> bool {
+    let p99 = sample.figure("latency_us.p99");
+    sample.success_percent() >= 100.0 && p99.is_some_and(|us| us < BOUND_MS * 1000.0)
+}
