@@ -156,7 +156,7 @@ impl Calls {
         if self.hold_us == 0 {
             self.hang_up(driver, id.slot);
         } else {
-            driver.arm(self.hold_us, ack_id, Due::HangUp);
+            driver.arm(self.hold_us, ack_id, Due::Continue);
         }
     }
 
@@ -376,10 +376,10 @@ impl Scenario for Calls {
 
     fn due(&mut self, driver: &mut Driver, id: Id, due: Due) {
         match due {
-            Due::Request => {}
+            Due::Request | Due::RingAgain | Due::Cancel => {}
             Due::Answer => self.pick_up(driver, id),
             Due::AnswerAgain => self.answer_again(driver, id),
-            Due::HangUp => self.hang_up(driver, id.slot),
+            Due::Continue => self.hang_up(driver, id.slot),
         }
     }
 }

@@ -3,12 +3,10 @@
 use std::io;
 
 use crate::{
-    call::Calls,
     driver::{Driver, Part, Setup, Work},
     pace::Pace,
-    plan::{Kind, PartPlan, Plan},
-    requests::{self, Digest, Requests},
-    scenario::Scenario,
+    parts,
+    plan::Plan,
     statistics::Statistics,
 };
 
@@ -45,12 +43,9 @@ impl Fleet {
             timeout: plan.timeout,
             number: 0,
         })?;
-        let callees = plan.parts.iter().find_map(|p| p.kind.callees());
-        driver.open(callees.is_some())?;
-        if let Some(digest) = callees {
-            register_callees(&mut driver, digest)?;
-        }
-        let parts = plan.parts.iter().map(|p| part(p, &driver)).collect();
+        driver.open(plan.parts.iter().any(|p| p.kind.callees().is_some()))?;
+        parts::register_callees(&mut driver, &plan.parts)?;
+        let parts = plan.parts.iter().map(parts::part).collect();
         Ok(Self { driver, parts })
     }
 
@@ -72,65 +67,4 @@ impl Fleet {
     pub(crate) fn set_pace(&mut self, part: usize, pace: Pace) {
         self.parts[part].pace = pace;
     }
-}
-
-impl Kind {
-    /// What the callees answer challenges of their registration with; `None`: there are no callees.
-    fn callees(&self) -> Option<Digest> {
-        match self {
-            Self::Call(call) => Some(call.digest),
-            Self::Message { digest, .. } => Some(*digest),
-            _ => None,
-        }
-    }
-}
-
-fn part(plan: &PartPlan, driver: &Driver) -> Part {
-    let everyone = plan.users.clone();
-    let scenario: Box<dyn Scenario> = match &plan.kind {
-        Kind::Register {
-            digest, expires_s, ..
-        } => {
-            let mut requests = Requests::new(requests::Kind::Register, everyone);
-            requests.digest = *digest;
-            requests.expires_s = *expires_s;
-            Box::new(requests)
-        }
-        Kind::Options { body } | Kind::Echo { body } => {
-            let mut requests = Requests::new(requests::Kind::Options, everyone);
-            requests.body = vec![b'x'; *body];
-            Box::new(requests)
-        }
-        Kind::Call(plan) => Box::new(Calls::new(plan)),
-        Kind::Notify { .. } | Kind::Message { .. } => todo!("scenarios"),
-    };
-    Part {
-        name: plan.name.clone(),
-        scenario,
-        pace: plan.pace.clone(),
-    }
-}
-
-/// Registers every other user over the callees' flows.
-fn register_callees(driver: &mut Driver, digest: Digest) -> io::Result<()> {
-    let callees = (1..driver.users.len()).step_by(2);
-    let mut requests = Requests::new(requests::Kind::Register, callees);
-    requests.digest = digest;
-    requests.as_callees = true;
-    let work = Work {
-        operations: Some(requests.members() as u64),
-        duration: None,
-    };
-    let part = Part {
-        name: String::from("callees"),
-        scenario: Box::new(requests),
-        pace: Pace::Outstanding(64),
-    };
-    let statistics = driver.run(&mut [part], work)?;
-    let summary = statistics.summary();
-    if summary.succeeded < summary.operations {
-        let text = format!("not all callees could register:\n{summary}");
-        return Err(io::Error::other(text));
-    }
-    Ok(())
 }

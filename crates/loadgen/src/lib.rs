@@ -19,6 +19,7 @@ pub mod load;
 mod message;
 mod operation;
 mod pace;
+mod parts;
 mod plan;
 mod requests;
 mod scenario;

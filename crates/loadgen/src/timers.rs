@@ -19,10 +19,14 @@ pub(crate) enum Due {
     Request,
     /// The callee answers.
     Answer,
-    /// The callee's 200 is sent again, since no ACK has come (RFC 3261 section 13.3.1.4).
+    /// The callee's 180 is sent again, since no PRACK has come (RFC 3262 section 3).
+    RingAgain,
+    /// The callee's final response is sent again, since no ACK has come (RFC 3261 section 13.3.1.4).
     AnswerAgain,
-    /// The caller hangs up.
-    HangUp,
+    /// The caller gives up while it rings.
+    Cancel,
+    /// The caller sends its next request in the dialog, in the end the BYE.
+    Continue,
 }
 
 type Entry = (u64, u32, u32, u32, Due);
@@ -94,14 +98,14 @@ mod tests {
             step: 0,
         };
         let mut timers = Timers::default();
-        timers.arm(0, 2 * T1_US, id(2), Due::HangUp);
+        timers.arm(0, 2 * T1_US, id(2), Due::Continue);
         timers.arm(0, T1_US, id(1), Due::Request);
         assert_eq!(timers.next(), Some(T1_US));
         assert_eq!(timers.expired(T1_US - 1), None);
         assert_eq!(timers.expired(T1_US), Some((id(1), Due::Request)));
         assert_eq!(timers.expired(T1_US), None);
         assert_eq!(timers.next(), Some(2 * T1_US));
-        assert_eq!(timers.expired(3 * T1_US), Some((id(2), Due::HangUp)));
+        assert_eq!(timers.expired(3 * T1_US), Some((id(2), Due::Continue)));
         assert_eq!(timers.next(), None);
     }
 }
