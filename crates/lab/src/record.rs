@@ -24,7 +24,7 @@ pub(crate) struct Record {
 }
 
 /// Where it ran.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Machine {
     pub(crate) processor: String,
     pub(crate) cores: usize,
