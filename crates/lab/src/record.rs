@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// One experiment's run: `docs/lab/data/NAME.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -132,10 +132,19 @@ pub(crate) struct Curve {
 /// Median of the repeats, and their spread.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Point {
+    #[serde(deserialize_with = "number")]
     pub(crate) x: f64,
+    #[serde(deserialize_with = "number")]
     pub(crate) y: f64,
+    #[serde(deserialize_with = "number")]
     pub(crate) low: f64,
+    #[serde(deserialize_with = "number")]
     pub(crate) high: f64,
+}
+
+/// JSON has no such thing as not a number: it is written as null.
+fn number<'a, D: Deserializer<'a>>(from: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or(f64::NAN))
 }
 
 /// Bars that stand together, under one name.
@@ -152,13 +161,16 @@ pub(crate) struct Bar {
     /// From the bottom up; one for a plain bar. `label` of a part: `user`, `kernel`, a stage.
     pub(crate) parts: Vec<BarPart>,
     /// Spread of the whole; equal to it when measured once.
+    #[serde(deserialize_with = "number")]
     pub(crate) low: f64,
+    #[serde(deserialize_with = "number")]
     pub(crate) high: f64,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct BarPart {
     pub(crate) label: String,
+    #[serde(deserialize_with = "number")]
     pub(crate) value: f64,
 }
 
@@ -176,7 +188,14 @@ pub(crate) struct Ratio {
     /// `REGISTER/s over persistent TCP / over UDP`.
     pub(crate) label: String,
     /// By server, and what the paper has; 1.0 is equal. Those not measured are left out.
+    #[serde(deserialize_with = "numbers")]
     pub(crate) of: BTreeMap<Who, f64>,
+}
+
+/// Those that are none are left out.
+fn numbers<'a, D: Deserializer<'a>>(from: D) -> Result<BTreeMap<Who, f64>, D::Error> {
+    let all = BTreeMap::<Who, Option<f64>>::deserialize(from)?.into_iter();
+    Ok(all.filter_map(|(who, value)| Some((who, value?))).collect())
 }
 
 /// One line of what was found.

@@ -247,7 +247,7 @@ mod tests {
         let labels: Vec<_> = scale.ticks.iter().map(|t| scale.label(*t)).collect();
         assert_eq!(
             labels,
-            ["0.001", "0.1", "10", "1,000", "100,000"].map(str::to_owned)
+            ["0.01", "1", "100", "10,000", "1,000,000"].map(str::to_owned)
         );
     }
 

@@ -7,7 +7,7 @@ use super::{
     axis::{Scale, readable},
     canvas::{
         Area, Drawn, GRID, Heading, INK, Ink, LINE, MARGIN, TEXT_SIZE, WIDTH, block, colour, draw,
-        name, width, wrap, write,
+        width, wrap, write,
     },
 };
 use crate::record::{Bar, Chart, Group};
@@ -161,13 +161,11 @@ impl<'a> Sheet<'a> {
             };
             let to = self.at(self.scale.place_or_end(sum));
             let shade = colour(bar.who).mix(shade(parts, &part.label));
-            if to != from {
-                block(
-                    area,
-                    (from.min(to), y - BAR / 2),
-                    (from.max(to), y + BAR / 2),
-                    shade,
-                )?;
+            let (begin, end) = (from.min(to), from.max(to));
+            // A gap between parts, where it does not swallow one.
+            let begin = begin + i32::from(index > 0 && end - begin > 3);
+            if begin < end {
+                block(area, (begin, y - BAR / 2), (end, y + BAR / 2), shade)?;
             }
             from = to;
         }
@@ -192,10 +190,10 @@ impl<'a> Sheet<'a> {
 }
 
 fn full_name(bar: &Bar) -> String {
-    if bar.label.is_empty() || bar.label == name(bar.who) {
-        return name(bar.who).to_owned();
+    if bar.label.is_empty() || bar.label == bar.who.name() {
+        return bar.who.name().to_owned();
     }
-    format!("{}, {}", name(bar.who), bar.label)
+    format!("{}, {}", bar.who.name(), bar.label)
 }
 
 /// Of all its parts; not a number when none is.

@@ -40,15 +40,6 @@ pub(super) fn colour(who: Who) -> RGBColor {
     }
 }
 
-pub(super) fn name(who: Who) -> &'static str {
-    match who {
-        Who::Sipolis => "sipolis",
-        Who::Kamailio => "Kamailio",
-        Who::Echo => "echo",
-        Who::Paper => "paper",
-    }
-}
-
 /// As drawn on white, and the same on a dark page.
 pub(super) const DARK: &[(&str, &str)] = &[
     ("#222222", "#E4E4E4"),

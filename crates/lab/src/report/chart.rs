@@ -13,7 +13,7 @@ use super::{
     bars,
     canvas::{
         Area, Drawn, GRID, Heading, INK, Ink, LINE, MARGIN, Mark, Spot, Stroke, TEXT_SIZE, WIDTH,
-        colour, draw, name, width, wrap, write,
+        colour, draw, width, wrap, write,
     },
 };
 use crate::record::{Chart, Curve, Data, Who};
@@ -233,7 +233,7 @@ impl<'a> Legend<'a> {
                     colour: colour(*who),
                     ..Ink::PLAIN
                 };
-                write(area, name(*who), (MARGIN, y), ink)?;
+                write(area, who.name(), (MARGIN, y), ink)?;
             }
             let mut x = MARGIN + LEGEND_NAME;
             for curve in curves {

@@ -145,7 +145,7 @@ fn ratios(story: &Story<'_>) -> String {
          <div class=\"wide\"><table class=\"figures\"><thead><tr><th>ratio</th>",
     );
     for who in &servers {
-        let _ = write!(out, "<th>{}</th>", story::heading(*who));
+        let _ = write!(out, "<th>{}</th>", who.name());
     }
     out += "<th>experiment</th></tr></thead>\n<tbody>\n";
     for (section, ratio) in ratios {
@@ -331,7 +331,7 @@ table { border-collapse: collapse; font-size: .9375rem }
 caption { text-align: left; font-weight: 600; padding: .35rem 0 }
 th, td { text-align: left; vertical-align: top; padding: .35rem .6rem; border-bottom: 1px solid var(--line); font-weight: normal }
 thead th { color: var(--soft); border-bottom-width: 2px }
-.summary { width: 100% } .summary th { width: 22% } .summary th:last-child { width: auto }
+.summary { width: 100% } .summary thead th { width: 35% } .summary thead th:first-child { width: 20% } .summary thead th:last-child { width: 10% }
 .figures td { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap } .figures thead th:not(:first-child) { text-align: right }
 b.yes, b.partly, b.no, b.skipped, b.quick { display: inline-block; padding: 0 .5em; border-radius: 1em; font-size: .8125rem; font-weight: 600; white-space: nowrap }
 b.yes { background: var(--yes) } b.partly { background: var(--partly) } b.no { background: var(--no) } b.skipped { background: var(--plain) }
@@ -349,7 +349,7 @@ figure { margin: 1.25rem 0; overflow-x: auto } figure svg { display: block; widt
 @media print {
   body { font-size: 10pt } main { max-width: none; padding: 0 } a { color: inherit; text-decoration: none }
   figure, tr, .alarm, .note { break-inside: avoid } h2 { break-after: avoid } figure svg { min-width: 0; max-width: 100% }
-  .wide, figure { overflow: visible } b { border: 1px solid #888 } thead { display: table-header-group }
+  .wide, figure { overflow: visible } b[class] { border: 1px solid #888 } thead { display: table-header-group }
 }
 ";
 

@@ -89,7 +89,7 @@ fn ratios(story: &Story<'_>) -> String {
         "## Ratios\n\nOne figure divided by another of the same server; 1 is equal.\n\n| ratio |",
     );
     for who in &servers {
-        let _ = write!(out, " {} |", story::heading(*who));
+        let _ = write!(out, " {} |", who.name());
     }
     let _ = write!(
         out,

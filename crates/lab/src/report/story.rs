@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
-use super::{axis::readable, canvas, chart};
+use super::{axis::readable, chart};
 use crate::{
     experiment::Experiment,
     record::{Agreement, Machine, Measured, Outcome, Ratio, Record, Who},
@@ -239,10 +239,11 @@ pub(super) fn verdict(agrees: Agreement) -> &'static str {
 
 /// A ratio as the table shows it; a line where there is none.
 pub(super) fn ratio(ratio: &Ratio, who: Who) -> String {
-    ratio
-        .of
-        .get(&who)
-        .map_or_else(|| "–".to_owned(), |value| readable(*value))
+    match ratio.of.get(&who) {
+        None => "–".to_owned(),
+        Some(value) if value.abs() < 10.0 => format!("{value:.2}"),
+        Some(value) => readable(*value),
+    }
 }
 
 /// A machine's lines: name and text.
@@ -336,11 +337,6 @@ fn moment(seconds: u64) -> String {
         seconds / 3600 % 24,
         seconds / 60 % 60
     )
-}
-
-/// The servers' names as headings of columns.
-pub(super) fn heading(who: Who) -> &'static str {
-    canvas::name(who)
 }
 
 #[cfg(test)]
