@@ -129,10 +129,14 @@ impl Driver {
             .collect();
         let cpu = CpuTime::of_this_thread();
         let mut inbox = Inbox::default();
+        let mut finishes = false;
         loop {
             let next_us = self.begin_due(parts, &mut running, work, begun_us);
             if next_us.is_none() && self.under_way() == 0 {
                 break;
+            }
+            if next_us.is_none() && !std::mem::replace(&mut finishes, true) {
+                parts.iter_mut().for_each(|p| p.scenario.finish(self));
             }
             self.io.turn(self.poll_timeout(next_us), &mut inbox)?;
             self.read_clock();

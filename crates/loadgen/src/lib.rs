@@ -17,6 +17,8 @@ mod flows;
 mod io;
 pub mod load;
 mod message;
+#[allow(dead_code)] // the command line will read them
+mod mix;
 mod operation;
 mod pace;
 mod parts;

@@ -35,4 +35,9 @@ pub(crate) trait Scenario: Send {
     fn due(&mut self, driver: &mut Driver, id: Id, due: Due) {
         let _ = (driver, id, due);
     }
+
+    /// No other operation begins: those that would last long, calls above all, come to their end soon.
+    fn finish(&mut self, driver: &mut Driver) {
+        let _ = driver;
+    }
 }
