@@ -13,6 +13,7 @@ mod child;
 mod experiment;
 mod experiments;
 mod lab;
+mod lifetime;
 mod load;
 mod machine;
 mod record;
@@ -22,6 +23,7 @@ mod sample;
 mod sampler;
 mod search;
 mod servers;
+mod sustained;
 
 use std::process::ExitCode;
 
