@@ -23,7 +23,7 @@ pub(crate) enum Cause {
     Local,
     /// It was due, and so many were under way that it was not begun.
     NotBegun,
-    /// The server fell silent, and what was under way was ended.
+    /// It was ended before its time: the run was asked to end, or the server had fallen silent.
     GaveUp,
 }
 
@@ -64,5 +64,38 @@ impl Failures {
             Cause::NotBegun => &mut self.not_begun,
             Cause::GaveUp => &mut self.gave_up,
         } += 1;
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        let Self {
+            timeout,
+            refused,
+            unreachable,
+            connection_lost,
+            credentials,
+            response,
+            rubbish,
+            local,
+            not_begun,
+            gave_up,
+        } = *self;
+        let by_server = timeout + refused + connection_lost + credentials + response + rubbish;
+        by_server + unreachable + local + not_begun + gave_up
+    }
+
+    /// Adds another thread's.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.timeout += other.timeout;
+        self.refused += other.refused;
+        self.unreachable += other.unreachable;
+        self.connection_lost += other.connection_lost;
+        self.credentials += other.credentials;
+        self.response += other.response;
+        self.rubbish += other.rubbish;
+        self.local += other.local;
+        self.not_begun += other.not_begun;
+        self.gave_up += other.gave_up;
     }
 }

@@ -10,6 +10,8 @@ pub struct CpuTime {
     pub total: Duration,
     /// In user space.
     pub user: Duration,
+    /// Ready to work, and without a processor.
+    pub waiting: Duration,
 }
 
 impl CpuTime {
@@ -29,9 +31,7 @@ impl CpuTime {
                 continue;
             };
             for task in tasks.flatten() {
-                let time = Self::of_task(&task.path());
-                sum.total += time.total;
-                sum.user += time.user;
+                sum.add(Self::of_task(&task.path()));
             }
         }
         sum
@@ -44,23 +44,37 @@ impl CpuTime {
         Self {
             total,
             user: self.user.saturating_sub(earlier.user).min(total),
+            waiting: self.waiting.saturating_sub(earlier.waiting),
         }
+    }
+
+    /// Adds another thread's.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.total += other.total;
+        self.user += other.user;
+        self.waiting += other.waiting;
     }
 
     fn of_task(task: &Path) -> Self {
         let read = |name: &str| fs::read_to_string(task.join(name)).unwrap_or_default();
         let (user, system) = ticks(&read("stat"));
-        let exact = read("schedstat")
+        let schedstat = read("schedstat");
+        let mut exact = schedstat
             .split_whitespace()
-            .next()
-            .and_then(|n| n.parse().ok())
-            .map_or(Duration::ZERO, Duration::from_nanos);
+            .map(|n| Duration::from_nanos(n.parse().unwrap_or(0)));
+        let (ran, waited) = (exact.next(), exact.next());
+        let exact = ran.unwrap_or_default();
         let total = if exact.is_zero() {
             user + system
         } else {
             exact
         };
-        Self { total, user }
+        let waiting = waited.unwrap_or_default();
+        Self {
+            total,
+            user,
+            waiting,
+        }
     }
 }
 

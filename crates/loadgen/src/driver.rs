@@ -17,6 +17,7 @@ use crate::{
     operation::{Lane, Operation},
     pace::{Pace, Schedule},
     plan::Connections,
+    random::Random,
     scenario::Scenario,
     statistics::Statistics,
     timers::{Due, T2_US, Timers},
@@ -65,7 +66,10 @@ pub(crate) struct Driver {
     pub(crate) operations: Vec<Operation>,
     pub(crate) statistics: Statistics,
     free: Vec<u32>,
+    /// Operations under way, of each part.
+    part_under_way: Vec<usize>,
     outstanding_max: usize,
+    random: Random,
     timers: Timers,
     timeout_us: u64,
     epoch: Instant,
@@ -77,7 +81,6 @@ pub(crate) struct Driver {
 struct Running {
     schedule: Option<Schedule>,
     outstanding_max: usize,
-    under_way: usize,
 }
 
 impl Driver {
@@ -95,7 +98,9 @@ impl Driver {
             operations: Vec::new(),
             statistics: Statistics::default(),
             free: Vec::new(),
+            part_under_way: Vec::new(),
             outstanding_max: setup.outstanding_max,
+            random: Random::new(run ^ (u64::from(setup.number) << 48)),
             timers: Timers::default(),
             timeout_us: setup.timeout.as_micros() as u64,
             epoch: Instant::now(),
@@ -123,9 +128,10 @@ impl Driver {
         self.read_clock();
         self.heard_us = self.now_us;
         let begun_us = self.now_us;
+        self.part_under_way = vec![0; parts.len()];
         let mut running: Vec<Running> = parts
             .iter()
-            .map(|part| Running::new(part, begun_us, work.duration, self.outstanding_max))
+            .map(|part| self.running(part, begun_us, work))
             .collect();
         let cpu = CpuTime::of_this_thread();
         let mut inbox = Inbox::default();
@@ -147,7 +153,6 @@ impl Driver {
                 self.lost(*flow);
             }
             self.expire(parts);
-            self.count_ended(&mut running);
         }
         let mut statistics = std::mem::take(&mut self.statistics);
         statistics.elapsed = Duration::from_micros(self.now_us - begun_us);
@@ -167,7 +172,10 @@ impl Driver {
         let mut next_us = None;
         for (number, (part, state)) in parts.iter_mut().zip(running).enumerate() {
             while !self.is_over(work, begun_us) {
-                let due_us = state.due_us(self.now_us);
+                let due_us = state.due_us(self.now_us, self.part_under_way[number]);
+                if due_us == Schedule::NEVER {
+                    break;
+                }
                 if due_us > self.now_us {
                     next_us = Some(next_us.map_or(due_us, |next: u64| next.min(due_us)));
                     break;
@@ -176,6 +184,32 @@ impl Driver {
             }
         }
         next_us
+    }
+
+    fn running(&mut self, part: &Part, begun_us: u64, work: Work) -> Running {
+        let (rate, poisson) = match &part.pace {
+            Pace::Outstanding(outstanding) => {
+                return Running {
+                    schedule: None,
+                    outstanding_max: *outstanding,
+                };
+            }
+            Pace::Open { rate, poisson } => (rate.clone(), *poisson),
+        };
+        let random = poisson.then(|| Random::new(self.random.bits()));
+        let length = work.duration.unwrap_or_else(|| {
+            let seconds = work.operations.unwrap_or(0) as f64 / rate.mean();
+            Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+        });
+        Running {
+            schedule: Some(Schedule::new(rate, random, begun_us, length, 0.0)),
+            outstanding_max: self.outstanding_max,
+        }
+    }
+
+    /// Chance.
+    pub(crate) fn random(&mut self) -> &mut Random {
+        &mut self.random
     }
 
     fn is_over(&self, work: Work, begun_us: u64) -> bool {
@@ -210,19 +244,13 @@ impl Driver {
             (self.operations.len() - 1) as u32
         });
         self.operations[slot as usize].renew(number, due_us);
-        state.under_way += 1;
+        self.part_under_way[usize::from(number)] += 1;
         part.scenario.begin(self, slot);
     }
 
     /// Operations under way.
     fn under_way(&self) -> usize {
         self.operations.len() - self.free.len()
-    }
-
-    fn count_ended(&mut self, running: &mut [Running]) {
-        for (state, part) in running.iter_mut().zip(&mut self.statistics.parts) {
-            state.under_way -= std::mem::take(&mut part.ended_now);
-        }
     }
 
     /// How long to sleep. A poller's timeouts are whole milliseconds, so what is due sooner is
@@ -373,7 +401,7 @@ impl Driver {
         operation.main.unanswered = false;
         operation.side.unanswered = false;
         let part = &mut self.statistics.parts[usize::from(operation.part)];
-        part.ended_now += 1;
+        self.part_under_way[usize::from(operation.part)] -= 1;
         match outcome {
             Outcome::Good => part.succeeded += 1,
             Outcome::Failed(cause) => part.failures.count(cause),
@@ -443,27 +471,12 @@ impl Driver {
 }
 
 impl Running {
-    fn new(part: &Part, begun_us: u64, duration: Option<Duration>, outstanding_max: usize) -> Self {
-        match &part.pace {
-            Pace::Outstanding(outstanding) => Self {
-                schedule: None,
-                outstanding_max: *outstanding,
-                under_way: 0,
-            },
-            Pace::Open { rate, poisson } => Self {
-                schedule: Some(Schedule::new(rate.clone(), *poisson, begun_us, duration)),
-                outstanding_max,
-                under_way: 0,
-            },
-        }
-    }
-
-    /// When the next operation is due; later than all times when one has to end first.
-    fn due_us(&self, now_us: u64) -> u64 {
+    /// When the next operation is due; never when one has to end first.
+    fn due_us(&self, now_us: u64, under_way: usize) -> u64 {
         match &self.schedule {
             Some(schedule) => schedule.due_us(),
-            None if self.under_way < self.outstanding_max => now_us,
-            None => u64::MAX,
+            None if under_way < self.outstanding_max => now_us,
+            None => Schedule::NEVER,
         }
     }
 }

@@ -23,6 +23,7 @@ mod operation;
 mod pace;
 mod parts;
 mod plan;
+mod random;
 mod requests;
 mod scenario;
 mod statistics;
