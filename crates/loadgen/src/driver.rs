@@ -138,10 +138,11 @@ impl Driver {
         let mut finishes = false;
         loop {
             let next_us = self.begin_due(parts, &mut running, work, begun_us);
-            if next_us.is_none() && self.under_way() == 0 {
+            let is_over = next_us.is_none();
+            if is_over && self.under_way() == 0 {
                 break;
             }
-            if next_us.is_none() && !std::mem::replace(&mut finishes, true) {
+            if is_over && !std::mem::replace(&mut finishes, true) {
                 parts.iter_mut().for_each(|p| p.scenario.finish(self));
             }
             self.io.turn(self.poll_timeout(next_us), &mut inbox)?;
@@ -173,7 +174,7 @@ impl Driver {
         for (number, (part, state)) in parts.iter_mut().zip(running).enumerate() {
             while !self.is_over(work, begun_us) {
                 let due_us = state.due_us(self.now_us, self.part_under_way[number]);
-                if due_us == Schedule::NEVER {
+                if due_us == Schedule::NEVER && state.schedule.is_some() {
                     break;
                 }
                 if due_us > self.now_us {

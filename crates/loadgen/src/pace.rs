@@ -155,6 +155,7 @@ impl Schedule {
         let seconds = match &self.rate {
             Rate::Constant(rate) => position / rate,
             // The sum is from*t + slope/2*t^2; solved for t in the form that is stable at slope 0.
+            Rate::Ramp(from, to) if from.max(*to) <= 0.0 => return None,
             Rate::Ramp(from, to) => {
                 let slope = (to - from) / length;
                 let root = (from * from + 2.0 * slope * position).sqrt();
