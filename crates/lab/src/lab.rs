@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     experiment::Stop,
     load::{Load, Prepared},
-    record::{Sample, ServerUse, Who},
+    record::{Sample, ServerUse, StageUse, Who},
     sampler::Reading,
     servers::{DOMAIN, Features, Server, Servers},
 };
@@ -191,6 +191,7 @@ impl Lab {
         let server = self.start(who, plan.features)?;
         let idle = Reading::of(&server);
         let mut load = self.prepare(&server, &plan.load_for(who))?;
+        let stages = server.stages()?;
         let begin = Reading::of(&server);
         load.begin().map_err(Stop::Fail)?;
         let busy = load.wait_while_it_begins();
@@ -199,6 +200,7 @@ impl Lab {
         thread::sleep(SETTLE);
         let end = Reading::of(&server);
         let mut used = end.since(&begin);
+        used.stages = since(&server.stages()?, &stages);
         used.busy_percent = busy.unwrap_or(used.busy_percent);
         // With the connections that were opened in preparation.
         used.slab_bytes = end.slab_since(&idle);
@@ -275,6 +277,16 @@ impl Lab {
         }
         Ok(samples)
     }
+}
+
+/// What was spent between two looks.
+fn since(now: &[StageUse], before: &[StageUse]) -> Vec<StageUse> {
+    let spent = |(now, before): (&StageUse, &StageUse)| StageUse {
+        name: now.name.clone(),
+        calls: now.calls.saturating_sub(before.calls),
+        nanoseconds: now.nanoseconds.saturating_sub(before.nanoseconds),
+    };
+    now.iter().zip(before).map(spent).collect()
 }
 
 #[cfg(test)]

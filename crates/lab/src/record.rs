@@ -253,4 +253,16 @@ pub(crate) struct ServerUse {
     pub(crate) tcp_buffer_bytes: u64,
     /// From the processor's counter; `None` where it can't be read.
     pub(crate) joules: Option<f64>,
+    /// Stages of its work, in the order in which a message goes through them; only of a server that was asked to measure them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) stages: Vec<StageUse>,
+}
+
+/// What was spent in one stage.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct StageUse {
+    /// As `sipolis status --json` has it; `disk`: answers that waited for the journal, which is no processor time.
+    pub(crate) name: String,
+    pub(crate) calls: u64,
+    pub(crate) nanoseconds: u64,
 }

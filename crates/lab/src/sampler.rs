@@ -52,6 +52,7 @@ impl Reading {
             tcp_time_wait: self.sockets.time_wait,
             tcp_buffer_bytes: self.sockets.tcp_buffer_bytes,
             joules: energy.map(|(now, then)| now.joules_since(then)),
+            stages: Vec::new(),
         }
     }
 

@@ -10,10 +10,11 @@ use std::{
 };
 
 use loadgen::CpuTime;
+use serde_json::Value;
 
 use crate::{
-    child::{self, SERVER_CORE, on_core},
-    record::Who,
+    child::{self, LOAD_CORE, SERVER_CORE, on_core},
+    record::{StageUse, Who},
 };
 
 /// What is needed to start each.
@@ -36,6 +37,8 @@ pub(crate) struct Features {
     pub(crate) users: u32,
     /// Listeners, UDP and TCP each, on consecutive ports.
     pub(crate) listeners: u16,
+    /// It measures the stages of its work. Only sipolis can.
+    pub(crate) stage_times: bool,
 }
 
 impl Default for Features {
@@ -44,6 +47,7 @@ impl Default for Features {
             digest: false,
             users: 10_000,
             listeners: 1,
+            stage_times: false,
         }
     }
 }
@@ -117,6 +121,7 @@ impl Servers {
         let mut server = Server {
             child: child::start(&mut command)?,
             command: self.typed(who, &arguments),
+            status: (who == Who::Sipolis && features.stage_times).then_some(program),
             port: self.port,
             data,
         };
@@ -164,6 +169,9 @@ impl Servers {
         let words = ["serve", "--workers", "1", "--domain", DOMAIN, "--data"];
         let mut words: Vec<String> = words.map(String::from).to_vec();
         words.extend([data.into_owned(), "--auth".to_owned(), auth.to_owned()]);
+        if features.stage_times {
+            words.push("--stage-times".to_owned());
+        }
         words.extend(self.listen(features, "--listen", "://"));
         Ok(words)
     }
@@ -259,6 +267,8 @@ pub(crate) struct Server {
     /// The first listener's.
     pub(crate) port: u16,
     data: PathBuf,
+    /// The program that tells its stage times, where it measures them.
+    status: Option<PathBuf>,
 }
 
 impl Server {
@@ -275,6 +285,24 @@ impl Server {
             line.split_whitespace().next()?.parse::<u64>().ok()
         };
         self.pids().into_iter().filter_map(of).sum::<u64>() * 1024
+    }
+
+    /// What it has spent in each stage since its start; nothing from a server that does not measure it.
+    ///
+    /// # Errors
+    /// It does not tell.
+    pub(crate) fn stages(&self) -> io::Result<Vec<StageUse>> {
+        let Some(program) = &self.status else {
+            return Ok(Vec::new());
+        };
+        let mut command = on_core(LOAD_CORE, program);
+        command.args(["status", "--json", "--once", "--data"]);
+        let output = command.arg(&self.data).output()?;
+        let status: Value = serde_json::from_slice(&output.stdout)?;
+        let times = &status["stage_times"];
+        let mut stages: Vec<StageUse> = serde_json::from_value(times["stages"].clone())?;
+        stages.push(serde_json::from_value(times["disk"].clone())?);
+        Ok(stages)
     }
 
     /// The process and all that descend from it.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Shows what the running server is doing
 ///
-/// Takes two looks, a second apart, for the rates.
+/// Takes two looks, a second apart, for the rates. Counters and stage times are since the start: what happened in between is the difference of two looks.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  sipolis status --json | jq .rates")]
 pub(crate) struct Arguments {
@@ -20,19 +20,25 @@ pub(crate) struct Arguments {
     /// JSON
     #[arg(long)]
     json: bool,
+    /// One look only: at once, and without rates
+    #[arg(long, requires = "json")]
+    once: bool,
 }
 
 /// Runs it.
 pub(crate) fn run(arguments: &Arguments) -> Result {
     let mut server = arguments.place.server()?;
     let before = look(&mut server)?;
+    if arguments.once {
+        return json(&before, None);
+    }
     let at = Instant::now();
     thread::sleep(Duration::from_secs(1));
     let now = look(&mut server)?;
     let elapsed = at.elapsed();
     let rates = rates(&before, &now, elapsed);
     match arguments.json {
-        true => json(&now, &rates),
+        true => json(&now, Some(&rates)),
         false => print(&before, &now, &rates, elapsed),
     }
 }
@@ -69,9 +75,11 @@ const GAUGES: [&str; 5] = [
     "server_transactions",
 ];
 
-fn json(status: &Status, rates: &BTreeMap<String, f64>) -> Result {
+fn json(status: &Status, rates: Option<&BTreeMap<String, f64>>) -> Result {
     let mut value = serde_json::to_value(status).map_err(|e| Failure::new(e.to_string()))?;
-    value["rates"] = serde_json::json!(rates);
+    if let Some(rates) = rates {
+        value["rates"] = serde_json::json!(rates);
+    }
     writeln!(io::stdout(), "{value}")?;
     Ok(())
 }
