@@ -106,43 +106,39 @@ fn print(
         writeln!(out, "  {} {text}", paint.dim(format!("{name:<14}")))?;
     }
     if let (Some(before), Some(now)) = (&before.stage_times, &status.stage_times) {
-        let head = format!(
-            "{:<14} {:>10} {:>10} {:>9}",
-            "stage", "calls/s", "ns each", "of a core"
-        );
+        let (head, lines) = stages(before, now, elapsed);
         writeln!(out, "  {}", paint.dim(head))?;
-        for stage in stages_between(before, now) {
-            writeln!(out, "  {}", stage_line(&stage, elapsed))?;
-        }
-        let waited = now.disk.since(&before.disk);
-        let each = waited.nanoseconds_per_call as f64 / 1e6;
-        writeln!(
-            out,
-            "  {} {each:.1} ms each",
-            paint.dim(format!("{:<14}", "wait for disk"))
-        )?;
+        lines
+            .iter()
+            .try_for_each(|line| writeln!(out, "  {line}"))?;
     }
     Ok(())
 }
 
-/// What was spent in each stage between two looks.
-fn stages_between(before: &StageTimes, now: &StageTimes) -> Vec<StageTime> {
-    let (old, new) = (&before.stages, &now.stages);
-    old.iter()
-        .zip(new)
-        .map(|(old, new)| new.since(old))
-        .collect()
-}
-
-fn stage_line(stage: &StageTime, elapsed: Duration) -> String {
+/// What was spent in each stage between two looks: the head of the columns, and a line each.
+fn stages(before: &StageTimes, now: &StageTimes, elapsed: Duration) -> (String, Vec<String>) {
     let seconds = elapsed.as_secs_f64();
-    let share = stage.nanoseconds as f64 / 1e7 / seconds;
-    format!(
-        "{:<14} {:>10} {:>10} {share:>7.1} %",
-        stage.name.replace('_', " "),
-        grouped((stage.calls as f64 / seconds).round() as u64),
-        grouped(stage.nanoseconds_per_call),
-    )
+    let columns = |stage: &StageTime| {
+        let per_second = (stage.calls as f64 / seconds).round() as u64;
+        let each = grouped(stage.nanoseconds_per_call);
+        let name = stage.name.replace('_', " ");
+        format!("{name:<14} {:>10} {each:>13}", grouped(per_second))
+    };
+    let pairs = before.stages.iter().zip(&now.stages);
+    let mut lines: Vec<String> = pairs
+        .map(|(before, now)| {
+            let stage = now.since(before);
+            let share = stage.nanoseconds as f64 / 1e7 / seconds;
+            format!("{} {share:>9.1} %", columns(&stage))
+        })
+        .collect();
+    let disk = now.disk.since(&before.disk);
+    lines.push(format!("{}  (wait for it)", columns(&disk)));
+    let head = format!(
+        "{:<14} {:>10} {:>13} {:>11}",
+        "stage", "calls/s", "ns each", "of a core"
+    );
+    (head, lines)
 }
 
 /// What there is now.
@@ -228,5 +224,24 @@ mod tests {
         let rates = rates(&with(100, 9), &with(600, 5), Duration::from_secs(2));
         assert_eq!(rates["requests_received"], 250.0);
         assert!(!rates.contains_key("server_transactions"));
+    }
+
+    #[test]
+    fn stages_are_what_was_spent_between_two_looks() {
+        let look = |parsed, ns| StageTimes {
+            stages: vec![
+                StageTime::new("parse", parsed, ns),
+                StageTime::new("look_up", 0, 0),
+            ],
+            disk: StageTime::new("disk", parsed, 0),
+            clock_nanoseconds: 25,
+        };
+        let (before, now) = (look(100, 1_000_000), look(300, 101_000_000));
+        let (head, lines) = stages(&before, &now, Duration::from_secs(2));
+        assert_eq!(head.len(), lines[0].len());
+        let words: Vec<_> = lines[0].split_whitespace().collect();
+        assert_eq!(words, ["parse", "100", "500,000", "5.0", "%"]);
+        let words: Vec<_> = lines[1].split_whitespace().collect();
+        assert_eq!(words, ["look", "up", "0", "0", "0.0", "%"]);
     }
 }
