@@ -3,10 +3,9 @@
 use crate::{
     experiment::{Experiment, Stop},
     lab::{Lab, Plan},
-    load::Load,
+    lifetime::Lifetime,
     record::{
-        Agreement, Axis, Bar, BarPart, Chart, Data, Finding, Group, Measured, Ratio, Sample,
-        StageUse, Table, Who,
+        Agreement, Axis, Bar, Chart, Finding, Group, Measured, Ratio, Sample, StageUse, Table, Who,
     },
     sample::median,
     servers::Features,
@@ -25,18 +24,15 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-const UDP: &str = "UDP";
-const PERSISTENT: &str = "persistent TCP";
-const OPEN: &str = "persistent TCP with open";
-const TRANSACTION: &str = "transaction TCP";
-
-/// Ways of a REGISTER to the server, in the order of the paper's figures: name, transport, options.
-const WAYS: [(&str, &str, &str); 4] = [
-    (UDP, "udp", ""),
-    (PERSISTENT, "tcp", "--lifetime persistent"),
-    (OPEN, "tcp", "--lifetime persistent-open"),
-    (TRANSACTION, "tcp", "--lifetime transaction"),
+/// In the order of the paper's figures.
+const LIFETIMES: [Lifetime; 4] = [
+    Lifetime::UDP,
+    Lifetime::PERSISTENT,
+    Lifetime::PERSISTENT_OPEN,
+    Lifetime::TRANSACTION,
 ];
+/// The two that the paper holds against each other.
+const UDP_AND_TCP: [Lifetime; 2] = [Lifetime::UDP, Lifetime::PERSISTENT];
 
 /// Stages by the names that the server gives them, in the order in which a message goes through them.
 const STAGES: [&str; 9] = [
@@ -82,15 +78,15 @@ fn run(lab: &mut Lab) -> Result<Measured, Stop> {
     );
     let plans: Vec<Plan> = levels
         .iter()
-        .flat_map(|level| WAYS.map(|way| plan(*level, way)))
+        .flat_map(|level| LIFETIMES.map(|lifetime| plan(*level, lifetime)))
         .collect();
     let samples = lab.measure_all(&[Who::Sipolis], &plans)?;
     for sample in &samples {
-        if sample.success_percent() < 100.0 {
-            let (way, load) = (sample.of("way"), sample.of("load"));
-            let found = sample.success_percent();
+        let found = sample.success_percent();
+        if found < 100.0 {
+            let (lifetime, load) = (sample.of("lifetime"), sample.of("load"));
             lab.warn(format!(
-                "{way} at {load}: only {found:.2} % of the requests succeeded; its figures are of another work"
+                "{lifetime} at {load}: only {found:.2} % of the requests succeeded; its figures are of other work"
             ));
         }
     }
@@ -105,44 +101,50 @@ const fn level(name: &'static str, rate: f64, seconds: f64) -> Level {
     }
 }
 
-/// A user and, over TCP, a connection for each request.
-fn plan(level: Level, (way, transport, options): (&str, &str, &str)) -> Plan {
-    let Level {
-        name,
-        rate,
-        seconds,
-    } = level;
-    let users = rate * seconds;
-    let mut load = Load::new("register", transport)
-        .with(&format!("--rate {rate} --users {users}"))
-        .with(options)
-        .lasting(seconds);
-    if matches!(way, PERSISTENT | OPEN) {
-        load = load.with(&format!("--connections {users}"));
+/// A user and, where they are kept, a connection for each request.
+fn plan(level: Level, lifetime: Lifetime) -> Plan {
+    let requests = level.rate * level.seconds;
+    let mut plan = lifetime.plan_of_first("register", requests);
+    plan.load = plan.load.with(&format!("--rate {}", level.rate));
+    if lifetime == Lifetime::PERSISTENT {
+        plan.load = plan.load.with(&format!("--connections {requests}"));
     }
-    let features = Features {
+    plan.load = plan.load.lasting(level.seconds);
+    plan.features(Features {
         stage_times: true,
         ..Features::default()
-    };
-    Plan::new(load)
-        .features(features)
-        .at("rate", rate)
-        .of("load", name)
-        .of("way", way)
+    })
+    .at("rate", level.rate)
+    .of("load", level.name)
 }
 
-fn measured(samples: Vec<Sample>, levels: &[Level]) -> Measured {
+fn measured(samples: Vec<Sample>, levels: &[Level; 2]) -> Measured {
     let view = View {
         samples: &samples,
         levels,
     };
+    let time = |id: &str, level: &Level| {
+        let title = format!(
+            "Figure 21: time of a REGISTER in the server, {}",
+            level.name
+        );
+        view.chart(id, &title, "us per request", &[*level], BUSY, us)
+    };
     let charts = vec![
-        view.chart("calls", "Calls for one REGISTER", "calls", CALLED, calls),
-        view.chart("time", "Time of one REGISTER in the server", "us", BUSY, us),
+        view.chart(
+            "calls",
+            "Figure 20: calls for a REGISTER",
+            "calls per request",
+            levels,
+            CALLED,
+            calls,
+        ),
+        time("time-low", &levels[0]),
+        time("time-high", &levels[1]),
     ];
     let tables = vec![
-        view.table("Calls for one REGISTER", &STAGES, 2, calls),
-        view.table("Microseconds of one REGISTER", BUSY, 2, us),
+        view.table("Calls for a REGISTER", &STAGES, calls),
+        view.table("Microseconds of a REGISTER", BUSY, us),
     ];
     let (findings, ratios) = (view.findings(), view.ratios());
     Measured {
@@ -167,86 +169,80 @@ type What = fn(&StageUse) -> f64;
 
 struct View<'a> {
     samples: &'a [Sample],
-    levels: &'a [Level],
+    levels: &'a [Level; 2],
 }
 
 impl View<'_> {
     /// For one request, in these stages together: a value for each repeat.
-    fn each(&self, load: &str, way: &str, stages: &[&str], what: What) -> Vec<f64> {
-        let wanted = |s: &&Sample| s.of("load") == load && s.of("way") == way;
+    fn each(&self, load: &str, lifetime: Lifetime, stages: &[&str], what: What) -> Vec<f64> {
         let of = |sample: &Sample| {
             let requests = sample.figure("operations").filter(|n| *n > 0.0)?;
-            let spent = sample.server.stages.iter();
-            let sum: f64 = spent
-                .filter(|stage| stages.contains(&stage.name.as_str()))
-                .map(what)
-                .sum();
-            Some(sum / requests)
+            let stages = sample
+                .server
+                .stages
+                .iter()
+                .filter(|stage| stages.contains(&stage.name.as_str()));
+            Some(stages.map(what).sum::<f64>() / requests)
         };
-        self.samples.iter().filter(wanted).filter_map(of).collect()
+        self.samples
+            .iter()
+            .filter(|s| s.of("load") == load && s.of("lifetime") == lifetime.label)
+            .filter_map(of)
+            .collect()
     }
 
     /// The median of it; nothing where nothing was measured.
-    fn one(&self, load: &str, way: &str, stages: &[&str], what: What) -> f64 {
-        median(self.each(load, way, stages, what)).unwrap_or(0.0)
+    fn one(&self, load: &str, lifetime: Lifetime, stages: &[&str], what: What) -> f64 {
+        median(self.each(load, lifetime, stages, what)).unwrap_or(0.0)
     }
 
-    fn chart(&self, id: &str, title: &str, unit: &str, stages: &[&str], what: What) -> Chart {
-        let group = |level: &Level| Group {
-            label: format!("{}, {} requests/s", level.name, level.rate),
-            bars: WAYS
-                .iter()
-                .map(|(way, ..)| self.bar(level.name, way, stages, what))
-                .collect(),
-        };
-        let axis = |label: String| Axis { label, log: false };
-        Chart {
-            id: id.to_owned(),
-            title: title.to_owned(),
-            x: axis(String::from("how the requests come")),
-            y: axis(format!("{unit} per request")),
-            data: Data::Bars(self.levels.iter().map(group).collect()),
-        }
+    fn chart(
+        &self,
+        id: &str,
+        title: &str,
+        unit: &str,
+        levels: &[Level],
+        stages: &[&str],
+        what: What,
+    ) -> Chart {
+        let groups = levels.iter().map(|level| {
+            let bars = LIFETIMES.map(|lifetime| self.bar(level.name, lifetime, stages, what));
+            Group::new(&format!("{}: {} requests/s", level.name, level.rate), bars)
+        });
+        Chart::bars(id, title, Axis::linear(unit), groups.collect())
     }
 
-    fn bar(&self, load: &str, way: &str, stages: &[&str], what: What) -> Bar {
-        let whole = self.each(load, way, stages, what);
-        let part = |stage: &&str| BarPart {
-            label: stage.replace('_', " "),
-            value: self.one(load, way, &[*stage], what),
-        };
-        let (low, high) = whole
+    fn bar(&self, load: &str, lifetime: Lifetime, stages: &[&str], what: What) -> Bar {
+        let names: Vec<String> = stages.iter().map(|stage| stage.replace('_', " ")).collect();
+        let values = stages
             .iter()
-            .fold((f64::INFINITY, 0.0_f64), |(low, high), value| {
-                (low.min(*value), high.max(*value))
-            });
-        Bar {
-            who: Who::Sipolis,
-            label: way.to_owned(),
-            parts: stages.iter().map(part).collect(),
-            low: low.min(high),
-            high,
+            .map(|stage| self.one(load, lifetime, &[*stage], what));
+        let parts: Vec<(&str, f64)> = names.iter().map(String::as_str).zip(values).collect();
+        let mut bar = Bar::stacked(Who::Sipolis, &parts);
+        lifetime.label.clone_into(&mut bar.label);
+        for whole in self.each(load, lifetime, stages, what) {
+            bar.low = bar.low.min(whole);
+            bar.high = bar.high.max(whole);
         }
+        bar
     }
 
-    fn table(&self, title: &str, stages: &[&str], digits: usize, what: What) -> Table {
+    fn table(&self, title: &str, stages: &[&str], what: What) -> Table {
         let mut columns = vec![String::new()];
         columns.extend(stages.iter().map(|stage| stage.replace('_', " ")));
         columns.push(String::from("all"));
-        let row = |level: &Level, way: &str| {
+        let row = |level: &Level, lifetime: Lifetime| {
             let one = |stages: &[&str]| {
-                let value = self.one(level.name, way, stages, what);
-                format!("{value:.digits$}")
+                let value = self.one(level.name, lifetime, stages, what);
+                format!("{value:.2}")
             };
-            let mut row = vec![format!("{way}, {}", level.name)];
+            let mut row = vec![format!("{}, {}", lifetime.label, level.name)];
             row.extend(stages.iter().map(|stage| one(&[*stage])));
             row.push(one(stages));
             row
         };
-        let rows = self
-            .levels
-            .iter()
-            .flat_map(|level| WAYS.map(|(way, ..)| row(level, way)));
+        let levels = self.levels.iter();
+        let rows = levels.flat_map(|level| LIFETIMES.map(|lifetime| row(level, lifetime)));
         Table {
             title: title.to_owned(),
             columns,
@@ -255,7 +251,7 @@ impl View<'_> {
     }
 
     fn findings(&self) -> Vec<Finding> {
-        let [low, high] = [self.levels[0].name, self.levels[1].name];
+        let [low, high] = self.levels.map(|level| level.name);
         vec![
             self.most_calls(low),
             self.sorting(
@@ -275,114 +271,103 @@ impl View<'_> {
     /// Figure 20.
     fn most_calls(&self, load: &str) -> Finding {
         let [udp, persistent, open, transaction] =
-            WAYS.map(|(way, ..)| self.one(load, way, RECEIVE, calls));
+            LIFETIMES.map(|lifetime| self.one(load, lifetime, RECEIVE, calls));
         let same = (udp - persistent).abs() <= 0.05 * persistent;
         let agrees = match (transaction > open, open > persistent, same) {
             (true, true, true) => Agreement::Yes,
             (true, ..) => Agreement::Partly,
             _ => Agreement::No,
         };
-        Finding {
-            paper: String::from(
-                "transaction TCP needs most calls to receive a REGISTER, persistent TCP with open comes next, UDP and persistent TCP need the same",
-            ),
-            here: format!(
-                "calls at {load} for connections, reading, classifying and parsing: {transaction:.2} for transaction TCP, {open:.2} for persistent TCP \
-                 with open, {persistent:.2} for persistent TCP, {udp:.2} for UDP"
+        Finding::new(
+            "transaction TCP needs most calls to receive a REGISTER, persistent TCP with open comes next, UDP and persistent TCP need the same",
+            format!(
+                "calls at {load} for connections, reading, classifying and parsing: {transaction:.2} for transaction TCP, \
+                 {open:.2} for persistent TCP with open, {persistent:.2} for persistent TCP, {udp:.2} for UDP"
             ),
             agrees,
-        }
+        )
     }
 
     /// Figure 21, what comes before a message can be put into its queue.
     fn sorting(&self, load: &str, paper: &str) -> Finding {
-        let [udp, tcp] = [UDP, PERSISTENT].map(|way| self.one(load, way, SORT, us));
-        let [first, framing] = [UDP, PERSISTENT].map(|way| self.one(load, way, &["classify"], us));
+        let [udp, tcp] = UDP_AND_TCP.map(|lifetime| self.one(load, lifetime, SORT, us));
+        let [first, framing] =
+            UDP_AND_TCP.map(|lifetime| self.one(load, lifetime, &["classify"], us));
         let agrees = match share(udp, tcp) {
             n if n <= 0.4 => Agreement::Yes,
             n if n <= 0.9 => Agreement::Partly,
             _ => Agreement::No,
         };
-        Finding {
-            paper: paper.to_owned(),
-            here: format!(
-                "at {load}, reading and classifying take {udp:.2} us over UDP and {tcp:.2} us over persistent TCP, {:.0} % of it; classifying alone \
-                 {first:.2} us (a look at the first bytes) and {framing:.2} us (finding the end of the message)",
+        Finding::new(
+            paper,
+            format!(
+                "at {load}, reading and classifying take {udp:.2} us over UDP and {tcp:.2} us over persistent TCP, the first is {:.0} % of the second; \
+                 classifying alone {first:.2} us (a look at the first bytes) and {framing:.2} us (finding the end of the message)",
                 100.0 * share(udp, tcp)
             ),
             agrees,
-        }
+        )
     }
 
     /// Figure 21, from the first byte to a message that is understood.
     fn understanding(&self, load: &str) -> Finding {
-        let [udp, tcp] = [UDP, PERSISTENT].map(|way| self.one(load, way, RECEIVE, us));
+        let [udp, tcp] = UDP_AND_TCP.map(|lifetime| self.one(load, lifetime, RECEIVE, us));
         let more = 100.0 * (share(udp, tcp) - 1.0);
         let agrees = match more {
             n if n > 25.0 => Agreement::Partly,
             n if n > 0.0 => Agreement::Yes,
             _ => Agreement::No,
         };
-        Finding {
-            paper: String::from(
-                "reading and parsing together take slightly longer over UDP than over persistent TCP, since the first line is parsed twice",
-            ),
-            here: format!(
+        Finding::new(
+            "reading and parsing together take slightly longer over UDP than over persistent TCP, since the first line is parsed twice",
+            format!(
                 "at {load}, {udp:.2} us over UDP and {tcp:.2} us over persistent TCP ({more:+.0} %); nothing is parsed twice here"
             ),
             agrees,
-        }
+        )
     }
 
     /// Figure 21, the part that no transport changes.
     fn operation(&self, load: &str) -> Finding {
-        let mut shares = Vec::new();
-        for way in [UDP, PERSISTENT] {
-            let operation = self.one(load, way, OPERATION, us);
-            shares.push(share(operation, self.one(load, way, BUSY, us)));
-        }
-        let [udp, tcp] = [UDP, PERSISTENT].map(|way| self.one(load, way, RECEIVE, us));
-        let (difference, operation) = ((udp - tcp).abs(), self.one(load, UDP, OPERATION, us));
-        let agrees = match shares.iter().all(|share| *share > 0.5) {
-            true => Agreement::Yes,
-            false if difference < operation => Agreement::Partly,
-            false => Agreement::No,
+        let [udp, tcp] = UDP_AND_TCP.map(|lifetime| {
+            let one = |stages| self.one(load, lifetime, stages, us);
+            (one(RECEIVE), one(OPERATION), one(BUSY))
+        });
+        let [of_udp, of_tcp] = [udp, tcp].map(|(_, operation, all)| share(operation, all));
+        let difference = (udp.0 - tcp.0).abs();
+        let agrees = if of_udp > 0.5 && of_tcp > 0.5 {
+            Agreement::Yes
+        } else if difference < udp.1 {
+            Agreement::Partly
+        } else {
+            Agreement::No
         };
-        Finding {
-            paper: String::from(
-                "the SIP operation dominates the elapsed time; the differences between the transports are much smaller",
-            ),
-            here: format!(
-                "at {load}, looking up and deciding take {:.0} % of the time over UDP and {:.0} % over persistent TCP; receiving differs by {difference:.2} us, \
-                 the operation takes {operation:.2} us",
-                100.0 * shares[0],
-                100.0 * shares[1]
+        Finding::new(
+            "the SIP operation dominates the elapsed time; the differences between the transports are much smaller",
+            format!(
+                "at {load}, looking up and deciding take {:.0} % of the time over UDP and {:.0} % over persistent TCP; \
+                 receiving differs by {difference:.2} us, the operation takes {:.2} us",
+                100.0 * of_udp,
+                100.0 * of_tcp,
+                udp.1
             ),
             agrees,
-        }
+        )
     }
 
     fn ratios(&self) -> Vec<Ratio> {
-        let ratio = |label: &str, here: f64, paper: Option<f64>| Ratio {
-            label: label.to_owned(),
-            of: [(Who::Sipolis, Some(here)), (Who::Paper, paper)]
-                .into_iter()
-                .filter_map(|(who, value)| Some((who, value?)))
-                .collect(),
-        };
         let load = self.levels[0].name;
-        let sort = |way| self.one(load, way, SORT, us);
-        let receive = |way| self.one(load, way, RECEIVE, calls);
+        let [udp, tcp] = UDP_AND_TCP.map(|lifetime| self.one(load, lifetime, SORT, us));
+        let [transaction, persistent] = [Lifetime::TRANSACTION, Lifetime::PERSISTENT]
+            .map(|lifetime| self.one(load, lifetime, RECEIVE, calls));
         vec![
-            ratio(
-                "reading and sorting a REGISTER over UDP / over persistent TCP, low load",
-                share(sort(UDP), sort(PERSISTENT)),
-                Some(0.25),
+            Ratio::new(
+                "time to read and sort a REGISTER over UDP / over persistent TCP",
+                [(Who::Sipolis, udp / tcp), (Who::Paper, 0.25)],
             ),
-            ratio(
+            Ratio::new(
                 "calls to receive a REGISTER over transaction TCP / over persistent TCP",
-                share(receive(TRANSACTION), receive(PERSISTENT)),
-                None,
+                [(Who::Sipolis, transaction / persistent)],
             ),
         ]
     }
@@ -396,12 +381,12 @@ fn share(part: f64, whole: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::ServerUse;
+    use crate::record::{Data, ServerUse};
 
     const LEVELS: [Level; 2] = [level("low load", 10.0, 1.0), level("high load", 100.0, 1.0)];
 
     /// Ten requests; `spent` is what each took: stage, calls, microseconds.
-    fn sample(load: &str, way: &str, repeat: u32, spent: &[(&str, u64, u64)]) -> Sample {
+    fn sample(load: &str, lifetime: Lifetime, repeat: u32, spent: &[(&str, u64, u64)]) -> Sample {
         let stage = |(name, calls, us): &(&str, u64, u64)| StageUse {
             name: (*name).to_owned(),
             calls: 10 * calls,
@@ -410,7 +395,7 @@ mod tests {
         Sample {
             who: Who::Sipolis,
             at: [("rate".to_owned(), 10.0)].into(),
-            of: [("load", load), ("way", way)]
+            of: [("load", load), ("lifetime", lifetime.label)]
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .into(),
             repeat,
@@ -426,21 +411,21 @@ mod tests {
     fn as_in_the_paper() -> Vec<Sample> {
         let mut samples = Vec::new();
         for load in LEVELS.map(|level| level.name) {
-            for (way, read, connections, reads) in [
-                (UDP, 2, 0, 1),
-                (PERSISTENT, 8, 0, 1),
-                (OPEN, 8, 1, 1),
-                (TRANSACTION, 10, 2, 2),
+            for (lifetime, read, connections, reads) in [
+                (Lifetime::UDP, 2, 0, 1),
+                (Lifetime::PERSISTENT, 8, 0, 1),
+                (Lifetime::PERSISTENT_OPEN, 8, 1, 1),
+                (Lifetime::TRANSACTION, 10, 2, 2),
             ] {
                 let spent = [
                     ("wait", 1, 1000),
                     ("read", reads, read),
                     ("connections", connections, connections),
-                    ("parse", 1, if way == UDP { 7 } else { 0 }),
+                    ("parse", 1, if lifetime == Lifetime::UDP { 7 } else { 0 }),
                     ("look_up", 1, 30),
                     ("write", 1, 5),
                 ];
-                samples.push(sample(load, way, 0, &spent));
+                samples.push(sample(load, lifetime, 0, &spent));
             }
         }
         samples
@@ -458,13 +443,13 @@ mod tests {
     fn what_is_not_so_is_said_not_to_be_so() {
         let mut samples = as_in_the_paper();
         for sample in &mut samples {
-            let way = sample.of("way").to_owned();
+            let is_udp = sample.of("lifetime") == Lifetime::UDP.label;
             for stage in &mut sample.server.stages {
                 match stage.name.as_str() {
                     "read" => (stage.calls, stage.nanoseconds) = (10, 80_000),
                     "connections" => (stage.calls, stage.nanoseconds) = (0, 0),
                     "look_up" => stage.nanoseconds = 100,
-                    "parse" if way == UDP => stage.nanoseconds = 0,
+                    "parse" if is_udp => stage.nanoseconds = 0,
                     _ => {}
                 }
             }
@@ -482,7 +467,7 @@ mod tests {
         let spent = |us| [("wait", 2, 500), ("parse", 1, us)];
         let samples: Vec<Sample> = (0..3)
             .zip([4, 9, 5])
-            .map(|(repeat, us)| sample("low load", UDP, repeat, &spent(us)))
+            .map(|(repeat, us)| sample("low load", Lifetime::UDP, repeat, &spent(us)))
             .collect();
         let measured = measured(samples, &LEVELS);
         let Data::Bars(groups) = &measured.charts[1].data else {
