@@ -2,7 +2,7 @@ use location::Wall;
 use sip_core::{Mono, Now};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// The one place that reads clocks. All workers count from the same start.
+/// The one place that reads clocks, but for those of [`net::Stages`], by which nothing is decided. All workers count from the same start.
 #[derive(Clone, Copy)]
 pub(crate) struct Clock {
     start: Instant,
