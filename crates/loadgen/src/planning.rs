@@ -1,0 +1,278 @@
+//! From the command line to a plan.
+
+use std::{path::Path, time::Duration};
+
+use net::source_address;
+
+use crate::{
+    args::{LoadArgs, Scenario},
+    distribution::Distribution,
+    driver::Work,
+    expect::Expectation,
+    io::Transport,
+    mix::Mix,
+    pace::{self, Pace, Rate},
+    plan::{CallPlan, Connections, Kind, Lifetime, PartPlan, Plan},
+    sources::Sources,
+    stop::Stop,
+    users::Users,
+};
+
+/// Without a count and a duration.
+const DURATION: Duration = Duration::from_secs(10);
+/// Users by rule, unless said otherwise.
+const USERS: usize = 10_000;
+/// Operations under way in a closed loop, unless said otherwise.
+const OUTSTANDING: usize = 64;
+/// Where a search begins.
+pub(crate) const LOWEST_RATE: f64 = 100.0;
+/// Descriptors that are no connections.
+const DESCRIPTORS_OTHER: u64 = 64;
+
+/// Who of several processes this is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Place {
+    number: usize,
+    of: usize,
+}
+
+impl Place {
+    /// This one's part of a whole: the parts of all processes are the whole.
+    fn share(self, whole: usize) -> usize {
+        pace::share(whole, self.number, self.of)
+    }
+}
+
+impl LoadArgs {
+    /// How much to do, of all processes together.
+    pub(crate) fn work(&self) -> Work {
+        let spread = matches!(self.pace.rate, Some(Rate::Ramp(..) | Rate::Steps(_)));
+        let default = (self.pace.count.is_none() || spread).then_some(DURATION);
+        Work {
+            operations: self.pace.count,
+            duration: self.pace.duration.or(default),
+        }
+    }
+
+    /// The bounds that are stated, or that everything succeeds.
+    pub(crate) fn expectations(&self) -> Vec<Expectation> {
+        let mut stated = self.output.expect.clone();
+        stated.extend(self.output.expect_success.map(Expectation::success));
+        // A run that only holds connections has nothing to succeed with.
+        if stated.is_empty() && self.pace.count != Some(0) {
+            stated.push(Expectation::success(100.0));
+        }
+        stated
+    }
+
+    /// The whole load, or this process' share of it.
+    ///
+    /// # Errors
+    /// A file can't be read, or the words contradict each other or the machine; the text says what
+    /// to do.
+    pub(crate) fn plan(&self) -> Result<Plan, String> {
+        let (number, of) = self.connections.child.unwrap_or((0, 1));
+        let place = Place { number, of };
+        let (users, parts) = self.parts(place)?;
+        if users.len() < 2 * self.connections.threads {
+            let text = "at least two users are needed for each thread of each process";
+            return Err(String::from(text));
+        }
+        let connections = self.connections(place, &users, &parts)?;
+        let work = self.work();
+        Ok(Plan {
+            target: self.target.clone(),
+            users,
+            parts,
+            connections,
+            count: work.operations.map(|n| place.share(n as usize) as u64),
+            duration: work.duration,
+            timeout: self.pace.timeout,
+            outstanding_max: place.share(self.pace.outstanding_max).max(1),
+            threads: self.connections.threads,
+            warm_up: place.share(self.pace.warm_up as usize) as u64,
+            stop: Stop::default(),
+        })
+    }
+
+    fn parts(&self, place: Place) -> Result<(Users, Vec<PartPlan>), String> {
+        let Scenario::Mix(name) = &self.scenario else {
+            if self.pace.scale.is_some() {
+                return Err(String::from(
+                    "--scale is for mixes; --rate and --users say how much",
+                ));
+            }
+            let count = self.users.count.unwrap_or(USERS);
+            let users = self.users(place, count, None)?;
+            let part = PartPlan {
+                name: self.scenario.name().to_owned(),
+                users: 0..users.len(),
+                kind: self.kind()?,
+                pace: self.pace(place),
+            };
+            return Ok((users, vec![part]));
+        };
+        if self.pace.outstanding.is_some() || self.pace.rate.is_some() {
+            return Err(String::from(
+                "a mix has rates of its own; --scale changes them",
+            ));
+        }
+        let mix = match Mix::built_in(name) {
+            Some(mix) => mix,
+            None => Mix::read(Path::new(name))?,
+        };
+        let mix = mix.scaled(self.pace.scale.unwrap_or(1.0));
+        let domain = mix.domain.clone();
+        let all = self.users.count.unwrap_or(mix.users);
+        let users = self.users(place, all, domain.as_deref())?;
+        let mut mix = mix.scaled(1.0 / place.of as f64);
+        for part in &mut mix.parts {
+            part.users.end = part.users.end.min(users.len());
+        }
+        Ok((users, mix.parts))
+    }
+
+    /// A process' users: pairs stay together, and no user is another's too.
+    fn users(&self, place: Place, count: usize, domain: Option<&str>) -> Result<Users, String> {
+        let own = self.users.domain.as_deref();
+        let domain = own.or(domain).unwrap_or(&self.target.host);
+        let before = |number: usize, count: usize| match number == place.of {
+            true => count,
+            false => 2 * (count / 2 * number / place.of),
+        };
+        let Some(file) = &self.users.file else {
+            let first = before(place.number, count);
+            let count = before(place.number + 1, count) - first;
+            return Ok(Users::numbered(first, count, domain, &self.users.password));
+        };
+        let users = Users::from_csv(file, domain).map_err(|e| e.to_string())?;
+        let first = before(place.number, users.len());
+        Ok(users.share(first..before(place.number + 1, users.len())))
+    }
+
+    fn pace(&self, place: Place) -> Pace {
+        let poisson = self.pace.poisson;
+        let pace = match (&self.pace.rate, self.pace.find_max) {
+            (Some(rate), _) => Pace::Open {
+                rate: rate.clone(),
+                poisson,
+            },
+            (None, Some(range)) => {
+                let rate = Rate::Constant(range.map_or(LOWEST_RATE, |(low, _)| low));
+                Pace::Open { rate, poisson }
+            }
+            (None, None) => Pace::Outstanding(self.pace.outstanding.unwrap_or(OUTSTANDING).max(1)),
+        };
+        pace.share(place.number, place.of)
+    }
+
+    fn kind(&self) -> Result<Kind, String> {
+        let digest = self.users.digest;
+        let body = self.calls.body;
+        Ok(match &self.scenario {
+            Scenario::Register => Kind::Register {
+                digest,
+                expires_s: self.users.expires,
+                first: self.users.first,
+            },
+            Scenario::Options => Kind::Options { body },
+            Scenario::Echo => Kind::Echo { body },
+            Scenario::Notify => Kind::Notify { digest },
+            Scenario::Message => Kind::Message { digest, body },
+            Scenario::Call | Scenario::Mix(_) => Kind::Call(self.call()?),
+        })
+    }
+
+    fn call(&self) -> Result<CallPlan, String> {
+        let calls = &self.calls;
+        if calls.cancel + calls.busy > 100.0 {
+            return Err(String::from(
+                "--cancel and --busy are more than all calls together",
+            ));
+        }
+        Ok(CallPlan {
+            digest: self.users.digest,
+            ring: calls.ring,
+            talk: calls.hold.map_or(calls.talk, |ms| {
+                Distribution::Constant(ms.saturating_mul(1000))
+            }),
+            prack: calls.prack,
+            update: calls.update,
+            reinvite: calls.reinvite,
+            cancel: calls.cancel,
+            busy: calls.busy,
+        })
+    }
+
+    fn connections(
+        &self,
+        place: Place,
+        users: &Users,
+        parts: &[PartPlan],
+    ) -> Result<Connections, String> {
+        let args = &self.connections;
+        let transport = self.target.transport;
+        let lifetime = match args.connection_each {
+            true => Lifetime::Transaction,
+            false => args.lifetime,
+        };
+        if transport == Transport::Udp && lifetime != Lifetime::Persistent {
+            return Err(format!(
+                "UDP has no connections, so --lifetime is without meaning; tcp://{} has",
+                self.target.address
+            ));
+        }
+        let renewed = !matches!(lifetime, Lifetime::Persistent | Lifetime::PersistentOpen);
+        let all = match (args.count, transport, lifetime) {
+            (Some(count), _, _) => count,
+            (None, Transport::Udp, _) => 1,
+            (None, _, Lifetime::PersistentOpen) => users.len() * place.of,
+            (None, Transport::Tcp, _) => 100,
+        };
+        let count = place.share(all).max(1);
+        let callees = parts.iter().any(|part| part.kind.callees().is_some());
+        let callee_transport = args.callee_transport.map_or(transport, Transport::from);
+        let held = if renewed { 0 } else { count } + if callees { count } else { 0 };
+        self.check_descriptors(held, place)?;
+        let own = source_address(self.target.address)
+            .map_err(|e| format!("no way to {}: {e}", self.target.address))?;
+        let sources = match &args.source {
+            Some(sources) => sources.clone(),
+            None => Sources::suitable(own, self.target.address, all, renewed),
+        };
+        if sources
+            .0
+            .iter()
+            .any(|source| source.is_ipv4() != self.target.address.is_ipv4())
+        {
+            return Err(format!(
+                "--source has addresses of another family than {}",
+                self.target.address
+            ));
+        }
+        Ok(Connections {
+            transport,
+            callee_transport,
+            lifetime,
+            count,
+            sources: sources.share(place.number, place.of).0,
+        })
+    }
+
+    /// Whether one process may have so many connections.
+    fn check_descriptors(&self, connections: usize, place: Place) -> Result<(), String> {
+        let Ok(limit) = net::limits::raise_descriptors() else {
+            return Ok(()); // it shows when they run out
+        };
+        let possible = limit.saturating_sub(DESCRIPTORS_OTHER).max(1);
+        let split = self.connections.processes.max(place.of);
+        let all = connections as u64 * place.of as u64;
+        if all.div_ceil(split as u64) <= possible {
+            return Ok(());
+        }
+        Err(format!(
+            "{all} connections need as many descriptors, and a process may have {limit}: add --processes {}, or raise the limit (`ulimit -Hn`)",
+            all.div_ceil(possible)
+        ))
+    }
+}
