@@ -75,6 +75,11 @@ impl Plan {
         load.with(&format!("--domain {DOMAIN} --digest {digest}"))
     }
 
+    /// Whether a sample is a run of this plan.
+    pub(crate) fn is_of(&self, sample: &Sample) -> bool {
+        self.at == sample.at && self.of == sample.of
+    }
+
     fn sample(&self, who: Who, repeat: u32, load: Value, server: ServerUse) -> Sample {
         Sample {
             who,

@@ -1,0 +1,265 @@
+//! Ono and Schulzrinne, figures 12, 13, 18 and 19: what becomes of a server that gets more than it can do.
+
+use crate::{
+    chart::{each, rounded},
+    experiment::{Experiment, Stop},
+    lab::Lab,
+    lifetime::Lifetime,
+    record::{Agreement, Axis, Chart, Curve, Finding, Measured, Sample, Table, Who},
+    sample::median,
+};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "overload",
+    title: "More than a server can do: success, processor and memory up to four times the sustainable rate",
+    paper: "Ono and Schulzrinne, figures 12, 13, 18, 19: past the sustainable rate UDP declines gradually (10-28 % dropped), \
+            TCP collapses to 7 % success (83-93 % dropped)",
+    how: "REGISTER and calls at the sustainable rate and at multiples of it, each against a fresh server, once; \
+          an operation has 3 s. What the load could not begin in time counts as failed.",
+    run,
+};
+
+const SCENARIOS: [&str; 2] = ["register", "call"];
+const LIFETIMES: [Lifetime; 2] = [Lifetime::UDP, Lifetime::PERSISTENT];
+/// Offered rate, in sustainable rates.
+const TIMES: [f64; 4] = [1.0, 1.5, 2.0, 4.0];
+/// Seconds that an operation has.
+const PATIENCE: f64 = 3.0;
+/// Share of requests that succeeded past the sustainable rate, percent, in the paper: UDP, TCP.
+const PAPER_UDP: (f64, f64) = (72.0, 90.0);
+const PAPER_TCP: f64 = 7.0;
+
+fn run(lab: &mut Lab) -> Result<Measured, Stop> {
+    let mut samples = Vec::new();
+    let seconds = lab.size(1.2, 0.2);
+    let times = lab.size(&TIMES[..], &TIMES[..2]);
+    for scenario in SCENARIOS {
+        for lifetime in LIFETIMES {
+            for who in lab.sip_servers() {
+                let plan = lifetime.plan(scenario);
+                let (sustained, _) = lab.sustainable(who, &plan)?;
+                for times in times {
+                    let rate = (times * sustained).round();
+                    let mut plan = plan.clone().of("scenario", scenario);
+                    plan.load = plan
+                        .load
+                        .with(&format!("--rate {rate} --timeout {PATIENCE}"));
+                    plan.load = plan.load.lasting(seconds);
+                    let plan = plan.at("rate", rate).at("times", *times);
+                    samples.push(lab.measure(who, &plan, 0)?);
+                }
+            }
+        }
+    }
+    let servers = lab.sip_servers();
+    Ok(Measured {
+        charts: charts(&servers, &samples),
+        tables: SCENARIOS
+            .map(|scenario| table(scenario, &servers, &samples))
+            .to_vec(),
+        findings: findings(&servers, &samples),
+        ratios: Vec::new(),
+        samples,
+    })
+}
+
+/// The samples of one server, one scenario and one transport.
+fn of<'a>(
+    samples: &'a [Sample],
+    who: Who,
+    scenario: &'a str,
+    lifetime: Lifetime,
+) -> impl Iterator<Item = &'a Sample> {
+    samples.iter().filter(move |s| {
+        s.who == who && s.of("scenario") == scenario && s.of("lifetime") == lifetime.label
+    })
+}
+
+fn charts(servers: &[Who], samples: &[Sample]) -> Vec<Chart> {
+    let mut charts = Vec::new();
+    for scenario in SCENARIOS {
+        let mut chart = |id: &str,
+                         title: &str,
+                         y: Axis,
+                         paper: Vec<Curve>,
+                         of_sample: fn(&Sample) -> Option<f64>| {
+            let mut curves = paper;
+            for lifetime in LIFETIMES {
+                curves.extend(servers.iter().map(|who| {
+                    let of = of(samples, *who, scenario, lifetime);
+                    Curve::of(*who, lifetime.label, of, |s| s.at("times"), of_sample)
+                }));
+            }
+            let x = Axis::linear("offered rate, times the sustainable one");
+            let id = format!("{scenario}-{id}");
+            charts.push(Chart::lines(
+                &id,
+                &format!("{title}, {scenario}"),
+                x,
+                y,
+                curves,
+            ));
+        };
+        chart(
+            "success",
+            "Success past the sustainable rate",
+            Axis::linear("succeeded, %"),
+            published(),
+            |s| Some(s.success_percent()),
+        );
+        chart(
+            "useful",
+            "Operations that still succeed",
+            Axis::log("succeeded per second"),
+            Vec::new(),
+            |s| s.figure("succeeded_per_second"),
+        );
+        chart(
+            "processor",
+            "Processor past the sustainable rate",
+            Axis::linear("share of one core, %"),
+            Vec::new(),
+            |s| Some(s.server.busy_percent),
+        );
+        chart(
+            "memory",
+            "Memory past the sustainable rate",
+            Axis::linear("memory of all processes, MB"),
+            Vec::new(),
+            |s| Some(s.server.memory_bytes as f64 / 1e6),
+        );
+    }
+    charts
+}
+
+/// What the paper says of its two figures; it names no rates beyond.
+fn published() -> Vec<Curve> {
+    let curve = |label: &str, low: f64, high: f64| {
+        let point = crate::record::Point {
+            x: 1.5,
+            y: f64::midpoint(low, high),
+            low,
+            high,
+        };
+        Curve {
+            who: Who::Paper,
+            label: label.to_owned(),
+            points: vec![point],
+        }
+    };
+    vec![
+        curve("UDP", PAPER_UDP.0, PAPER_UDP.1),
+        curve("TCP persistent", PAPER_TCP, 17.0),
+    ]
+}
+
+fn table(scenario: &str, servers: &[Who], samples: &[Sample]) -> Table {
+    let mut rows = Vec::new();
+    for lifetime in LIFETIMES {
+        for who in servers {
+            for sample in of(samples, *who, scenario, lifetime) {
+                rows.push(vec![
+                    format!("{}, {}", who.name(), lifetime.label),
+                    sample.at("times").unwrap_or(0.0).to_string(),
+                    rounded(sample.count("offered_per_second")).to_string(),
+                    rounded(sample.count("operations_per_second")).to_string(),
+                    rounded(sample.count("succeeded_per_second")).to_string(),
+                    format!("{:.1}", sample.success_percent()),
+                    format!("{:.0}", sample.server.busy_percent),
+                    format!("{:.0}", sample.server.memory_bytes as f64 / 1e6),
+                ]);
+            }
+        }
+    }
+    let columns = [
+        "server",
+        "times",
+        "offered/s",
+        "begun/s",
+        "succeeded/s",
+        "success %",
+        "busy %",
+        "MB",
+    ];
+    Table {
+        title: format!("Past the sustainable rate: {scenario}"),
+        columns: columns.map(String::from).to_vec(),
+        rows,
+    }
+}
+
+/// The lowest success between one and a half and two times the sustainable rate, where the paper
+/// looks; and at the highest.
+fn success(samples: &[Sample], who: Who, scenario: &str, lifetime: Lifetime) -> Option<(f64, f64)> {
+    let past = |s: &&Sample| s.at("times").is_some_and(|times| times > 1.0);
+    let success: Vec<f64> = of(samples, who, scenario, lifetime)
+        .filter(past)
+        .map(Sample::success_percent)
+        .collect();
+    let near = success.iter().take(2).copied().reduce(f64::min)?;
+    Some((near, *success.last()?))
+}
+
+fn findings(servers: &[Who], samples: &[Sample]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for scenario in SCENARIOS {
+        let of = |lifetime| {
+            let of = servers
+                .iter()
+                .filter_map(move |who| Some((*who, success(samples, *who, scenario, lifetime)?)));
+            of.collect::<Vec<_>>()
+        };
+        let text = |found: &[(Who, (f64, f64))]| {
+            each(found.iter().map(|(who, (near, far))| {
+                (
+                    *who,
+                    format!("{near:.0} % succeed up to twice the rate, {far:.0} % at the most"),
+                )
+            }))
+        };
+        let udp = of(Lifetime::UDP);
+        findings.push(Finding::new(
+            &format!(
+                "past the sustainable rate UDP declines gradually: 72-90 % succeed ({scenario})"
+            ),
+            text(&udp),
+            // At twice the rate half can be done.
+            Agreement::of(udp.iter().map(|(_, (near, _))| *near > 40.0)),
+        ));
+        let tcp = of(Lifetime::PERSISTENT);
+        findings.push(Finding::new(
+            &format!("past the sustainable rate TCP collapses: 7-17 % succeed ({scenario})"),
+            text(&tcp),
+            Agreement::of(tcp.iter().map(|(_, (near, _))| *near < 25.0)),
+        ));
+    }
+    findings.push(useful(servers, samples));
+    findings
+}
+
+/// What a server still does at four times its rate, of what it can do.
+fn useful(servers: &[Who], samples: &[Sample]) -> Finding {
+    let kept = |who: Who| {
+        let shares = SCENARIOS
+            .iter()
+            .flat_map(|scenario| LIFETIMES.map(|l| (*scenario, l)));
+        let share = |(scenario, lifetime)| {
+            let done: Vec<f64> = of(samples, who, scenario, lifetime)
+                .map(|s| s.count("succeeded_per_second"))
+                .collect();
+            Some(100.0 * done.last()? / done.first()?)
+        };
+        median(shares.filter_map(share))
+    };
+    let found = servers.iter().filter_map(|who| Some((*who, kept(*who)?)));
+    Finding::new(
+        "the paper gives no rate of what still succeeds far past the sustainable rate",
+        each(found.map(|(who, kept)| {
+            (
+                who,
+                format!("does {kept:.0} % of its sustainable rate at the highest offered"),
+            )
+        })),
+        Agreement::NotComparable,
+    )
+}
