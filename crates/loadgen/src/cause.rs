@@ -1,6 +1,6 @@
 //! Why operations fail.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Why an operation failed. Each failed operation counts under one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,7 +35,7 @@ pub(crate) enum Outcome {
 }
 
 /// Failed operations by cause.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[allow(missing_docs)] // as those of `Cause`
 pub struct Failures {
     pub timeout: u64,

@@ -2,9 +2,11 @@
 
 use std::{fs, path::Path, time::Duration};
 
+use serde::{Deserialize, Serialize};
+
 /// Processor time. The total is exact to the nanosecond where the kernel keeps scheduler
 /// statistics; the user part is exact to a clock tick, 10 ms.
-#[derive(Clone, Copy, Default, Debug, PartialEq)]
+#[derive(Clone, Copy, Default, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CpuTime {
     /// In user space and in the kernel.
     pub total: Duration,

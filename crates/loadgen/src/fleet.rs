@@ -2,6 +2,8 @@
 
 use std::io;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     driver::{Driver, Part, Setup, Work},
     pace::Pace,
@@ -17,7 +19,7 @@ pub(crate) struct Fleet {
 }
 
 /// How far a preparation is, of all threads together.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Copy, Default, Debug, Serialize, Deserialize)]
 pub(crate) struct Preparation {
     pub(crate) connections: u64,
     pub(crate) connections_wanted: u64,

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::random::Random;
 
 /// How a part's operations are paced.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Pace {
     /// Closed loop: so many under way; one begins when one ends.
     Outstanding(usize),
@@ -19,7 +21,7 @@ pub(crate) enum Pace {
 }
 
 /// Operations a second, over the length of a run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Rate {
     Constant(f64),
     /// From one to the other, evenly, over the run.

@@ -2,7 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use hdrhistogram::Histogram;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use hdrhistogram::{
+    Histogram,
+    serialization::{Serializer as _, V2Serializer},
+};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use crate::{cause::Failures, cpu::CpuTime};
 
@@ -26,6 +31,14 @@ impl Times {
         self.0.saturating_record(us.max(1));
     }
 
+    /// `HdrHistogram`'s V2 format in base64.
+    pub(crate) fn encoded(&self) -> String {
+        let mut bytes = Vec::new();
+        let done = V2Serializer::new().serialize(&self.0, &mut bytes);
+        done.expect("a histogram of this size fits into memory");
+        STANDARD.encode(bytes)
+    }
+
     /// Adds another thread's.
     pub(crate) fn add(&mut self, other: &Self) {
         if !other.0.is_empty() {
@@ -34,8 +47,28 @@ impl Times {
     }
 }
 
+/// `HdrHistogram`'s V2 format in base64.
+impl Serialize for Times {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.encoded())
+    }
+}
+
+impl<'de> Deserialize<'de> for Times {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let bytes = STANDARD.decode(text).map_err(D::Error::custom)?;
+        let read = hdrhistogram::serialization::Deserializer::new().deserialize(&mut &*bytes);
+        let read: Histogram<u64> = read.map_err(|e| D::Error::custom(format!("{e:?}")))?;
+        let mut times = Self::default();
+        // Checked here, so that adding can't fail later.
+        times.0.add(&read).map_err(D::Error::custom)?;
+        Ok(times)
+    }
+}
+
 /// Counts of one part of a load.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct PartStatistics {
     pub(crate) name: String,
     /// Operations that were due.
@@ -49,7 +82,7 @@ pub(crate) struct PartStatistics {
 }
 
 /// Counts of one step of a rate in steps. An operation counts in the step that it was due in.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct StepStatistics {
     /// Operations a second that were due, of all parts.
     pub(crate) rate: f64,
@@ -61,7 +94,7 @@ pub(crate) struct StepStatistics {
 }
 
 /// One second of a run.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Second {
     /// Operations that were due, succeeded and failed in it.
     pub(crate) begun: u64,
@@ -74,7 +107,7 @@ pub(crate) struct Second {
 }
 
 /// Counts of a run: of one thread, or of several together.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Statistics {
     pub(crate) parts: Vec<PartStatistics>,
     pub(crate) retransmissions: u64,
@@ -302,6 +335,21 @@ mod tests {
         now.end(&mut statistics);
         assert_eq!(now.end_us(), 2_000_000);
         statistics.timeline.remove(0)
+    }
+
+    #[test]
+    fn counts_are_the_same_after_a_way_through_json() {
+        let mut statistics = Statistics::new([String::from("a")].into_iter());
+        statistics.timeline.push(second(&[10, 20, 50_000]));
+        for us in [1, 999, 50_000, LONGEST_US] {
+            statistics.parts[0].latency_us.record(us);
+        }
+        let json = serde_json::to_string(&statistics).expect("has a JSON form");
+        let read: Statistics = serde_json::from_str(&json).expect("is read back");
+        assert!(read.parts[0].latency_us.0 == statistics.parts[0].latency_us.0);
+        assert_eq!(read.timeline[0].latency_us(0.5), 20);
+        let twice = json.replace("HIST", "TSIH");
+        assert!(serde_json::from_str::<Statistics>(&twice).is_err());
     }
 
     #[test]

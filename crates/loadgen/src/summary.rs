@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
-use hdrhistogram::serialization::{Serializer as _, V2Serializer};
 use serde::Serialize;
 
 use crate::{
@@ -272,7 +270,7 @@ impl Latency {
             p999: quantile(0.999),
             max: times.0.max(),
             mean: times.0.mean(),
-            histogram: STANDARD.encode(encoded(times)),
+            histogram: times.encoded(),
         }
     }
 
@@ -327,14 +325,6 @@ impl Second {
             open: counts.open,
         }
     }
-}
-
-/// HdrHistogram's V2 format.
-pub(crate) fn encoded(times: &Times) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let done = V2Serializer::new().serialize(&times.0, &mut bytes);
-    done.expect("a histogram of this size fits into memory");
-    bytes
 }
 
 /// A share; all of nothing is nothing.
