@@ -22,7 +22,8 @@ usage: cargo xtask COMMAND
   sim [--seeds A..B]             the core on a simulated network, by seed
   fuzz [--seconds N] [TARGET]    each fuzz target, or one, for N seconds (600)
   instructions [--update]        instruction counts against bench/instructions.toml
-  bench [ARGS]                   server CPU per operation; arguments go to the runner
+  bench [ARGS]                   server CPU per operation; arguments go to `sipolis lab bench`
+  lab ARGS                       the experiments; arguments go to `sipolis lab`
 ";
 
 fn main() -> ExitCode {
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         Some("fuzz") => fuzz::command(rest),
         Some("instructions") => instructions::command(rest),
         Some("bench") => bench::command(rest),
+        Some("lab") => bench::lab(&[], rest),
         _ => Err(String::from(USAGE)),
     };
     match done {

@@ -1,4 +1,4 @@
-//! Debian packages that the tests need.
+//! Debian packages that the tests and comparisons need.
 
 use crate::run::Run;
 use std::path::Path;
@@ -12,12 +12,28 @@ const PACKAGES: [(&str, &str); 5] = [
     ("g++", "/usr/bin/g++"),
 ];
 
-/// Installs what is missing; asks the package manager for nothing when all is there.
+/// The server that ours is compared with.
+const PEER: [(&str, &str); 1] = [("kamailio", "/usr/sbin/kamailio")];
+
+/// Installs what the tests need.
 ///
 /// # Errors
 /// When a package is missing and cannot be installed.
 pub(crate) fn install() -> Result<(), String> {
-    let missing: Vec<&str> = PACKAGES
+    install_missing(&PACKAGES)
+}
+
+/// Installs what comparisons need.
+///
+/// # Errors
+/// When it is missing and cannot be installed.
+pub(crate) fn install_peer() -> Result<(), String> {
+    install_missing(&PEER)
+}
+
+/// Installs what is missing; asks the package manager for nothing when all is there.
+fn install_missing(packages: &[(&str, &str)]) -> Result<(), String> {
+    let missing: Vec<&str> = packages
         .iter()
         .filter(|(_, file)| !Path::new(file).exists())
         .map(|(package, _)| *package)
@@ -35,7 +51,7 @@ pub(crate) fn install() -> Result<(), String> {
         .and_then(|()| install.run());
     done.map_err(|why| {
         format!(
-            "{why}\nThe tests need these Debian packages: {}. Install them as root: apt-get install {}",
+            "{why}\nThese Debian packages are needed: {}. Install them as root: apt-get install {}",
             missing.join(", "),
             missing.join(" ")
         )

@@ -30,6 +30,11 @@ pub(crate) fn run() -> Result<(), String> {
         &Run::new("cargo run --package sipolis -- demo --once"),
     );
     report.check("benchmark runs", "cargo xtask bench --quick", bench::quick);
+    report.check(
+        "every experiment runs",
+        "cargo xtask lab run all --quick --data target/lab-quick",
+        bench::lab_quick,
+    );
     report.check_or_skip(
         "instruction counts",
         "cargo xtask instructions",

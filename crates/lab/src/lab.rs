@@ -68,7 +68,7 @@ impl Plan {
 
 impl Plan {
     /// The load with what is the same in every run.
-    fn load_for(&self, who: Who) -> Load {
+    pub(crate) fn load_for(&self, who: Who) -> Load {
         let digest = self.features.digest && who != Who::Echo;
         let digest = if digest { "answer" } else { "none" };
         let load = self.load.clone();

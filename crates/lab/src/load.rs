@@ -109,7 +109,7 @@ pub(crate) struct Prepared {
     child: Child,
     stdin: Option<ChildStdin>,
     said: Receiver<Said>,
-    /// The last lines of its standard error, for the reader of a failure.
+    /// The first and the last lines of its standard error, for the reader of a failure.
     lines: Vec<String>,
     json: Option<String>,
     begun: Instant,
@@ -125,7 +125,8 @@ enum Said {
     Json(String),
 }
 
-/// Lines kept of standard error.
+/// Lines kept of standard error: the first, where a panic says what it is, and the last.
+const FIRST_LINES: usize = 5;
 const LINES_MAX: usize = 20;
 /// Bytes taken of one line or of the figures; much more than either has.
 const OUTPUT_MAX: u64 = 64 << 20;
@@ -217,7 +218,7 @@ impl Prepared {
         match self.said.recv_timeout(left) {
             Ok(Said::Line(line)) => {
                 if self.lines.len() == LINES_MAX {
-                    self.lines.remove(0);
+                    self.lines.remove(FIRST_LINES);
                 }
                 self.lines.push(line);
                 Ok(true)

@@ -1,35 +1,28 @@
 //! Compares servers by the processor time that an operation costs them.
 //!
-//! Each server runs in turn on the first core, the driver on the second. A run starts the server
-//! anew, opens the driver's connections, warms up, and reads the processor time of all the server's
-//! threads before and after a counted number of operations. The lowest of several runs is
-//! published: noise only adds. The driver's own cost is published beside: where it differs between
-//! the runs against one server, the machine was disturbed.
+//! Each server runs in turn on the first core, the load on the second. A run starts the server anew,
+//! opens the load's connections, warms up, and reads the processor time of all the server's threads
+//! before and after a counted number of operations. The lowest of several runs is published: noise
+//! only adds. The load's own cost per operation is published beside: where it differs between the
+//! runs against one server, the machine was disturbed.
 
 mod report;
 mod rows;
 
-use std::{
-    env, io,
-    os::unix::process::CommandExt as _,
-    path::PathBuf,
-    process::{Command, ExitCode},
-    thread,
-    time::Duration,
-};
+use std::{io, path::PathBuf, process::ExitCode, thread, time::Duration};
 
-use clap::{Args, Parser};
-use loadgen::{
-    Summary,
-    load::{Load, LoadArgs},
-};
+use clap::Args;
 use report::{Figure, Held, Line, Report};
 use rows::Row;
+use serde_json::Value;
 
 use crate::{
+    experiment::Stop,
+    lab::{Lab, Plan},
+    load::Load,
     machine,
-    record::Who,
-    servers::{DOMAIN, Features, Server, Servers},
+    record::{Sample, Who},
+    servers::{Features, Server, Servers},
 };
 
 /// Compares the server with an echo server and with Kamailio: processor time per operation.
@@ -61,23 +54,12 @@ pub(crate) struct BenchArgs {
     write: bool,
 }
 
-/// Set once the process is on its core.
-const PINNED: &str = "SIPOLIS_BENCH_PINNED";
-/// The driver's core.
-const SECOND_CORE: &str = "1";
-/// Work that the server does behind its answers belongs to the operations counted.
-const SETTLE: Duration = Duration::from_millis(50);
 /// Timers B, F, H and J of RFC 3261 are 32 s; after this a server holds nothing of a finished call.
 const TIMERS_END: Duration = Duration::from_secs(36);
 
 /// Runs the benchmark.
 #[must_use]
 pub(crate) fn run(args: &BenchArgs) -> ExitCode {
-    if env::var_os(PINNED).is_none() {
-        let error = run_pinned();
-        eprintln!("error: taskset, of the package util-linux: {error}");
-        return ExitCode::FAILURE;
-    }
     match compare(args).and_then(|report| publish(args, &report)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
@@ -87,44 +69,29 @@ pub(crate) fn run(args: &BenchArgs) -> ExitCode {
     }
 }
 
-/// Starts this program again on the second core. Returns only if that fails.
-fn run_pinned() -> io::Error {
-    match env::current_exe() {
-        Ok(own) => Command::new("taskset")
-            .args(["-c", SECOND_CORE])
-            .arg(own)
-            .args(env::args_os().skip(1))
-            .env(PINNED, "1")
-            .exec(),
-        Err(e) => e,
-    }
-}
-
 fn compare(args: &BenchArgs) -> io::Result<Report> {
-    let installed = Servers::find(args.sipolis.clone(), args.port)?;
-    let wanted = |kind: &Who| args.servers.is_empty() || args.servers.contains(kind);
-    let mut kinds: Vec<Who> = [Who::Echo, Who::Kamailio, Who::Sipolis]
-        .into_iter()
-        .filter(wanted)
-        .collect();
+    let servers = Servers::find(args.sipolis.clone(), args.port)?;
+    let machine = machine::describe(servers.kamailio.as_ref());
+    let mut who = vec![Who::Echo, Who::Kamailio, Who::Sipolis];
+    who.retain(|who| args.servers.is_empty() || args.servers.contains(who));
     let mut notes = Vec::new();
-    kinds.retain(|kind| match installed.missing(*kind) {
+    who.retain(|who| match servers.missing(*who) {
         Some(why) => {
-            notes.push(format!("SKIPPED: {kind:?}: {why}"));
+            notes.push(format!("SKIPPED: {}: {why}", who.name()));
             false
         }
         None => true,
     });
+    let runs = if args.quick { 1 } else { args.runs.max(1) };
+    let mut bench = Bench {
+        args,
+        lab: Lab::new(servers, who, runs, args.quick)?,
+        notes,
+    };
     let named = |row: &&Row| {
         args.only
             .as_ref()
             .is_none_or(|t| row.name.contains(t.as_str()))
-    };
-    let mut bench = Bench {
-        args,
-        installed,
-        kinds,
-        notes,
     };
     let mut lines = Vec::new();
     for row in rows::ROWS.iter().filter(named) {
@@ -133,8 +100,8 @@ fn compare(args: &BenchArgs) -> io::Result<Report> {
     let held = [&rows::HELD].into_iter().find(named);
     let held = held.map(|row| bench.held(row)).unwrap_or_default();
     Ok(Report {
-        machine: machine::describe(bench.installed.kamailio.as_ref()),
-        runs: bench.runs(),
+        machine,
+        runs,
         quick: args.quick,
         notes: bench.notes,
         lines,
@@ -169,20 +136,11 @@ fn publish(args: &BenchArgs, report: &Report) -> io::Result<()> {
 
 struct Bench<'a> {
     args: &'a BenchArgs,
-    installed: Servers,
-    kinds: Vec<Who>,
+    lab: Lab,
     notes: Vec<String>,
 }
 
 impl Bench<'_> {
-    fn runs(&self) -> u32 {
-        if self.args.quick {
-            1
-        } else {
-            self.args.runs.max(1)
-        }
-    }
-
     fn operations(&self, row: &Row) -> u64 {
         if self.args.quick {
             row.operations / 20
@@ -194,112 +152,86 @@ impl Bench<'_> {
     /// Measures a row: every server once, then again.
     fn row(&mut self, row: &Row) -> Line {
         let mut line = Line::new(row);
-        for run in 1..=self.runs() {
-            for kind in self.kinds.clone() {
-                if kind == Who::Kamailio && !row.rival {
+        for run in 0..self.lab.repeats {
+            for who in self.lab.who() {
+                if who == Who::Kamailio && !row.rival {
                     continue;
                 }
-                match self.measure(row, kind) {
-                    Ok(figure) => {
-                        eprintln!("{} | {run} | {kind:?} | {figure}", row.name);
-                        line.add(kind, figure);
-                    }
-                    Err(e) => self.fail(row, kind, &e),
+                let (plan, exchanges) = self.plan(row, who);
+                match self.lab.measure(who, &plan, run).and_then(all_well) {
+                    Ok(sample) => line.add(who, Figure::of(&sample, exchanges)),
+                    Err(e) => self.fail(row, who, &e),
                 }
             }
         }
         line
     }
 
-    fn fail(&mut self, row: &Row, kind: Who, error: &io::Error) {
-        eprintln!("FAILED: {}: {kind:?}: {error}", row.name);
-        self.notes
-            .push(format!("FAILED: {}: {kind:?}: {error}", row.name));
-    }
-
-    fn measure(&self, row: &Row, kind: Who) -> io::Result<Figure> {
-        let (load, exchanges) = match kind {
+    /// What a server gets, and how many of its operations stand for one of the row's.
+    fn plan(&self, row: &Row, who: Who) -> (Plan, f64) {
+        let (words, exchanges) = match who {
             Who::Echo => row.echo,
             _ => (row.load, 1.0),
         };
-        let digest = row.digest && kind != Who::Echo;
-        let server = self.installed.start(kind, features(digest))?;
-        let mut load = self.load(load, digest)?;
-        all_well(&load.operations(row.warm_up)?)?;
-        let operations = self.operations(row);
-        let before = server.cpu();
-        let summary = load.operations(operations)?;
-        thread::sleep(SETTLE);
-        let spent = server.cpu().since(before);
-        all_well(&summary)?;
-        let per_operation = exchanges * 1e6 / operations as f64;
-        Ok(Figure {
-            total_us: spent.total.as_secs_f64() * per_operation,
-            user_us: spent.user.as_secs_f64() * per_operation,
-            driver_us: summary.driver_us_per_operation,
-            operations_per_second: summary.operations_per_second,
-            retransmissions: summary.retransmissions,
-        })
+        let features = Features {
+            digest: row.digest,
+            ..Features::default()
+        };
+        let load = self.load(row, words);
+        (
+            Plan::new(load).features(features).of("work", row.name),
+            exchanges,
+        )
     }
 
-    /// Prepares a load from a row's words.
-    fn load(&self, words: &str, digest: bool) -> io::Result<Load> {
-        #[derive(Parser)]
-        struct Words {
-            #[command(flatten)]
-            load: LoadArgs,
-        }
-        let mut words = words.split(' ');
-        let transport = words.next().unwrap_or_default();
-        let scenario = words.next().unwrap_or_default();
-        let target = format!("{transport}://127.0.0.1:{}", self.args.port);
-        let fixed = ["load", scenario, &target, "--domain", DOMAIN, "--digest"];
-        let digest = if digest { "answer" } else { "none" };
-        let line = fixed.into_iter().chain([digest]).chain(words);
-        let parsed = Words::try_parse_from(line).map_err(io::Error::other)?;
-        Load::new(&parsed.load)
+    /// A load of words: transport, scenario and options.
+    fn load(&self, row: &Row, words: &str) -> Load {
+        let (transport, words) = words.split_once(' ').unwrap_or((words, ""));
+        let (scenario, options) = words.split_once(' ').unwrap_or((words, ""));
+        let load = Load::new(scenario, transport).with(options);
+        let (warm_up, operations) = (row.warm_up, self.operations(row));
+        load.with(&format!("--warm-up {warm_up} --count {operations}"))
+    }
+
+    fn fail(&mut self, row: &Row, who: Who, why: &Stop) {
+        let (Stop::Skip(why) | Stop::Fail(why)) = why;
+        let note = format!("FAILED: {}: {}: {why}", row.name, who.name());
+        eprintln!("{note}");
+        self.notes.push(note);
     }
 
     /// Measures what finished calls hold, and what it costs to forget them.
     fn held(&mut self, row: &Row) -> Vec<Held> {
         let mut all = Vec::new();
-        for kind in self.kinds.clone() {
-            if kind == Who::Echo {
-                continue;
-            }
-            match self.held_by(row, kind) {
+        for who in self.lab.sip_servers() {
+            match self.held_by(row, who) {
                 Ok(held) => all.push(held),
-                Err(e) => self.fail(row, kind, &e),
+                Err(e) => self.fail(row, who, &e),
             }
         }
         all
     }
 
-    fn held_by(&self, row: &Row, kind: Who) -> io::Result<Held> {
-        let server = self.installed.start(kind, features(false))?;
-        let mut load = self.load(row.load, false)?;
-        all_well(&load.operations(row.warm_up)?)?;
+    fn held_by(&mut self, row: &Row, who: Who) -> Result<Held, Stop> {
         let operations = self.operations(row);
+        let (plan, _) = self.plan(row, who);
+        let server = self.lab.start(who, plan.features)?;
+        let mut load = self.lab.prepare(&server, &plan.load_for(who))?;
         let before = server.memory();
-        all_well(&load.operations(operations)?)?;
+        load.begin().map_err(Stop::Fail)?;
+        load.wait().map_err(Stop::Fail)?;
         let grown = server.memory().saturating_sub(before);
+        enough(&load.finish().map_err(Stop::Fail)?)?;
         let forgetting = if self.args.quick {
             None
         } else {
             Some(cost_of_waiting(&server).as_secs_f64() * 1e6 / operations as f64)
         };
         Ok(Held {
-            server: kind,
+            server: who,
             bytes_per_call: grown / operations,
             forgetting_us_per_call: forgetting,
         })
-    }
-}
-
-fn features(digest: bool) -> Features {
-    Features {
-        digest,
-        ..Features::default()
     }
 }
 
@@ -310,12 +242,18 @@ fn cost_of_waiting(server: &Server) -> Duration {
     server.cpu().since(before).total
 }
 
+fn all_well(sample: Sample) -> Result<Sample, Stop> {
+    enough(&sample.load).map(|()| sample)
+}
+
 /// Figures of a run in which something failed are worth nothing.
-fn all_well(summary: &Summary) -> io::Result<()> {
-    if summary.succeeded == summary.operations {
+fn enough(load: &Value) -> Result<(), Stop> {
+    if load["succeeded"] == load["operations"] && load["succeeded"].as_u64() > Some(0) {
         return Ok(());
     }
-    Err(io::Error::other(format!(
-        "not all operations succeeded:\n{summary}"
+    let failures = &load["failures"];
+    Err(Stop::Fail(format!(
+        "not all operations succeeded: {} of {}; failures: {failures}",
+        load["succeeded"], load["operations"]
     )))
 }

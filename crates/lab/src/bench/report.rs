@@ -1,11 +1,11 @@
 //! The figures, and the page that is published.
 
-use std::{fmt, fmt::Write as _};
+use std::fmt::Write as _;
 
 use serde::Serialize;
 
 use super::rows::Row;
-use crate::record::{Machine, Who};
+use crate::record::{Machine, Sample, Who};
 
 /// All of one benchmark.
 #[derive(Serialize)]
@@ -31,17 +31,17 @@ pub(super) struct Figure {
     pub(super) retransmissions: u64,
 }
 
-impl fmt::Display for Figure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:.2} us ({:.2} in user space), driver {:.2} us, {:.0}/s, {} retransmissions",
-            self.total_us,
-            self.user_us,
-            self.driver_us,
-            self.operations_per_second,
-            self.retransmissions
-        )
+impl Figure {
+    /// Of a sample whose operations stand for so many, or a part of one, of a row's.
+    pub(super) fn of(sample: &Sample, exchanges: f64) -> Self {
+        let per_operation = |us: Option<f64>| us.unwrap_or(f64::NAN) * exchanges;
+        Self {
+            total_us: per_operation(sample.cpu_us_per_operation()),
+            user_us: per_operation(sample.user_us_per_operation()),
+            driver_us: sample.count("driver_us_per_operation"),
+            operations_per_second: sample.count("operations_per_second"),
+            retransmissions: sample.count("retransmissions") as u64,
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 pub(super) struct Row {
     /// As the table has it.
     pub(super) name: &'static str,
-    /// Arguments of `sipolis load` behind the target's transport, which is the first word.
+    /// Transport and arguments of `sipolis load`.
     pub(super) load: &'static str,
     /// The echo server's work: arguments, and how many such exchanges have as many messages as one
     /// operation of this row.
@@ -26,7 +26,7 @@ const REGISTER_UDP: &str = "udp register --outstanding 1000";
 const REGISTER_TCP_100: &str = "tcp register --outstanding 100 --connections 100";
 const REGISTER_TCP_1_000: &str = "tcp register --outstanding 100 --connections 1000";
 const REGISTER_TCP_10_000: &str = "tcp register --outstanding 100 --connections 10000";
-const REGISTER_EACH: &str = "tcp register --connection-each";
+const REGISTER_EACH: &str = "tcp register --lifetime transaction";
 /// As large as the messages of a call are on average; as many under way as calls are.
 const ECHO_CALL_UDP: &str = "udp options --body 200";
 const ECHO_CALL_TCP: &str = "tcp options --body 200 --connections 200";
