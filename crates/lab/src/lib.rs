@@ -12,6 +12,7 @@ mod chart;
 mod child;
 mod experiment;
 mod experiments;
+mod held;
 mod lab;
 mod lifetime;
 mod load;

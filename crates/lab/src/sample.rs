@@ -82,6 +82,14 @@ impl Sample {
     }
 }
 
+/// Whose samples there are, each once, in the order of [`Who`].
+pub(crate) fn servers(samples: &[Sample]) -> Vec<Who> {
+    let mut who: Vec<Who> = samples.iter().map(|sample| sample.who).collect();
+    who.sort_unstable();
+    who.dedup();
+    who
+}
+
 /// The middle one, or the mean of the two in the middle; `None` of nothing.
 pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.into_iter().filter(|v| !v.is_nan()).collect();

@@ -1,0 +1,465 @@
+//! Ono and Schulzrinne, figures 3 and 4: what a held connection costs in memory.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::{
+    chart::each,
+    experiment::{Experiment, Stop},
+    lab::Lab,
+    record::{
+        Agreement, Axis, Bar, Chart, Curve, Finding, Group, Measured, Point, Ratio, Sample, Table,
+        Who,
+    },
+    sample::{median, servers},
+    sampler::Reading,
+    servers::Features,
+};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "connections-memory",
+    title: "Memory against the number of connections held",
+    paper: "Ono and Schulzrinne, figures 3 and 4: one process holds 520,000 connections with 1.2 GB of kernel memory, \
+            2.3 KB of slab caches each, and less than 20 MB of socket buffers; a SIP server needs no more than an echo server",
+    how: "Connections are opened, one request goes over each, and they are kept while memory is read: the kernel's objects in use by \
+          slab cache, and what the server's processes have themselves. Both ends of a connection over loopback live in this one kernel, \
+          so what the kernel's caches grew by is halved.",
+    run,
+};
+
+/// Slab bytes of a connection.
+const PAPER_SLAB: f64 = 2_300.0;
+/// Bytes of socket buffers that the paper's server stayed below.
+const PAPER_BUFFERS: f64 = 20e6;
+const MIB: f64 = 1_048_576.0;
+/// Caches that the table names; the others are a line.
+const CACHES: usize = 7;
+
+fn run(lab: &mut Lab) -> Result<Measured, Stop> {
+    let most = lab.holdable();
+    let counts: Vec<usize> = [0.0, 0.1, 0.33, 0.67, 1.0]
+        .map(|share| (most as f64 * share) as usize)
+        .into();
+    let mut samples = Vec::new();
+    for repeat in 0..lab.repeats {
+        for who in lab.who() {
+            for count in &counts {
+                samples.push(held(lab, who, *count, repeat)?);
+            }
+        }
+    }
+    Ok(conclude(samples))
+}
+
+/// One server with so many connections.
+fn held(lab: &mut Lab, who: Who, count: usize, repeat: u32) -> Result<Sample, Stop> {
+    let server = lab.start(who, Features::default())?;
+    let idle = Reading::of(&server);
+    let (end, load) = if count == 0 {
+        (Reading::of(&server), Value::Null)
+    } else {
+        let held = lab.hold(&server, who, count)?;
+        let end = Reading::of(&server);
+        (end, held.finish().map_err(Stop::Fail)?)
+    };
+    let used = end.since(&idle);
+    lab.progress(&format!(
+        "{} holds {count}: {:.1} MiB itself, {} sockets in the kernel",
+        who.name(),
+        used.memory_bytes as f64 / MIB,
+        used.tcp_sockets
+    ));
+    Ok(Sample {
+        who,
+        at: [("connections".to_owned(), count as f64)].into(),
+        of: BTreeMap::new(),
+        repeat,
+        load,
+        server: used,
+    })
+}
+
+fn conclude(samples: Vec<Sample>) -> Measured {
+    let result = Held { samples };
+    let findings = vec![
+        result.grows_linearly(),
+        result.size(),
+        result.no_more_than_echo(),
+        result.buffers(),
+        result.most_held(),
+    ];
+    Measured {
+        charts: vec![result.over_connections(), result.by_cache_chart()],
+        tables: vec![result.by_cache_table()],
+        findings,
+        ratios: vec![result.own_over_kernel()],
+        samples: result.samples,
+    }
+}
+
+struct Held {
+    samples: Vec<Sample>,
+}
+
+fn connections(sample: &Sample) -> Option<f64> {
+    sample.at("connections")
+}
+
+/// Kernel memory of the server's ends.
+fn kernel(sample: &Sample) -> f64 {
+    sample.server.slab_bytes.values().sum::<i64>() as f64 / 2.0
+}
+
+impl Held {
+    fn who(&self) -> Vec<Who> {
+        servers(&self.samples)
+    }
+
+    fn of(&self, who: Who) -> impl Iterator<Item = &Sample> {
+        self.samples.iter().filter(move |s| s.who == who)
+    }
+
+    fn most(&self) -> f64 {
+        self.samples
+            .iter()
+            .filter_map(connections)
+            .fold(0.0, f64::max)
+    }
+
+    /// Median of the samples of a server with the most connections.
+    fn at_most(&self, who: Who, value: impl Fn(&Sample) -> f64) -> Option<f64> {
+        let most = self.most();
+        let full = self
+            .of(who)
+            .filter(|s| most > 0.0 && connections(s) == Some(most));
+        median(full.map(value))
+    }
+
+    /// Kernel memory of one connection, bytes.
+    fn slab_each(&self, who: Who) -> Option<f64> {
+        Some(self.at_most(who, kernel)? / self.most())
+    }
+
+    /// What the server itself needs for one connection, bytes.
+    fn own_each(&self, who: Who) -> Option<f64> {
+        let memory = |s: &Sample| s.server.memory_bytes as f64;
+        let none = self
+            .of(who)
+            .filter(|s| connections(s) == Some(0.0))
+            .map(memory);
+        Some((self.at_most(who, memory)? - median(none)?) / self.most())
+    }
+
+    fn over_connections(&self) -> Chart {
+        let mut curves = Vec::new();
+        for who in self.who() {
+            let of = |label, y: fn(&Sample) -> f64| {
+                Curve::of(who, label, self.of(who), connections, |s| Some(y(s) / MIB))
+            };
+            curves.push(of("kernel, slab caches", kernel));
+            curves.push(of("the server's processes", |s| {
+                s.server.memory_bytes as f64
+            }));
+        }
+        let most = self.most();
+        curves.push(Curve {
+            who: Who::Paper,
+            label: "kernel, slab caches".to_owned(),
+            points: vec![
+                Point::exact(0.0, 0.0),
+                Point::exact(most, most * PAPER_SLAB / MIB),
+            ],
+        });
+        let title = "Memory against connections held (figure 3)";
+        Chart::lines(
+            "memory",
+            title,
+            Axis::linear("connections held"),
+            Axis::linear("memory, MiB"),
+            curves,
+        )
+    }
+
+    /// Bytes of one connection by cache, those that are largest for any server first; the last is of all others.
+    fn by_cache(&self) -> Vec<(String, BTreeMap<Who, f64>)> {
+        let mut caches: BTreeMap<&str, BTreeMap<Who, f64>> = BTreeMap::new();
+        let names = self.samples.iter().flat_map(|s| s.server.slab_bytes.keys());
+        for name in names {
+            let of = caches.entry(name).or_default();
+            for who in self.who() {
+                let bytes = |s: &Sample| {
+                    s.server
+                        .slab_bytes
+                        .get(name)
+                        .map_or(0.0, |b| *b as f64 / 2.0)
+                };
+                if let Some(bytes) = self.at_most(who, bytes) {
+                    of.insert(who, bytes / self.most());
+                }
+            }
+        }
+        let largest = |of: &BTreeMap<Who, f64>| of.values().copied().fold(0.0, f64::max);
+        let mut caches: Vec<_> = caches
+            .into_iter()
+            .map(|(name, of)| (name.to_owned(), of))
+            .collect();
+        caches.sort_by(|a, b| {
+            largest(&b.1)
+                .total_cmp(&largest(&a.1))
+                .then_with(|| a.0.cmp(&b.0))
+        });
+        let mut others: BTreeMap<Who, f64> = BTreeMap::new();
+        for (_, of) in caches.split_off(CACHES.min(caches.len())) {
+            for (who, bytes) in of {
+                *others.entry(who).or_default() += bytes;
+            }
+        }
+        caches.push(("all others".to_owned(), others));
+        caches
+    }
+
+    fn by_cache_chart(&self) -> Chart {
+        let caches = self.by_cache();
+        let bar = |who: Who| {
+            let parts: Vec<(&str, f64)> = caches
+                .iter()
+                .map(|(name, of)| (name.as_str(), of.get(&who).copied().unwrap_or(0.0)))
+                .collect();
+            Bar::stacked(who, &parts)
+        };
+        let mut bars: Vec<Bar> = self.who().into_iter().map(bar).collect();
+        bars.push(Bar::stacked(
+            Who::Paper,
+            &[("all, a kernel of 32 bits", PAPER_SLAB)],
+        ));
+        let axis = Axis::linear("slab caches, bytes for a connection");
+        let group = Group::new(&format!("{} connections", self.most()), bars);
+        Chart::bars(
+            "slab",
+            "Kernel memory of one connection by slab cache (figure 4)",
+            axis,
+            vec![group],
+        )
+    }
+
+    fn by_cache_table(&self) -> Table {
+        let who = self.who();
+        let name = |who: &Who| who.name().to_owned();
+        let columns = ["cache".to_owned()].into_iter().chain(who.iter().map(name));
+        let mut rows: Vec<Vec<String>> = Vec::new();
+        let row = |name: &str, of: &dyn Fn(Who) -> Option<f64>| {
+            let cells = who
+                .iter()
+                .map(|who| of(*who).map_or_else(|| "–".to_owned(), |b| format!("{b:.0}")));
+            [name.to_owned()].into_iter().chain(cells).collect()
+        };
+        for (name, of) in self.by_cache() {
+            rows.push(row(&name, &|who| of.get(&who).copied()));
+        }
+        rows.push(row("in all", &|who| self.slab_each(who)));
+        rows.push(row("in the server's own processes", &|who| {
+            self.own_each(who)
+        }));
+        Table {
+            title: format!(
+                "Bytes for one of {} connections, one end of it; the paper: {PAPER_SLAB} in all",
+                self.most()
+            ),
+            columns: columns.collect(),
+            rows,
+        }
+    }
+
+    fn grows_linearly(&self) -> Finding {
+        let least = |who| {
+            let each = self.of(who).filter_map(|s| {
+                let count = connections(s).filter(|n| *n > 0.0)?;
+                Some(kernel(s) / count)
+            });
+            each.fold((f64::INFINITY, 0.0_f64), |(low, high), each| {
+                (low.min(each), high.max(each))
+            })
+        };
+        let who = || {
+            self.who()
+                .into_iter()
+                .map(|who| (who, least(who)))
+                .filter(|(_, (low, _))| low.is_finite())
+        };
+        Finding::new(
+            "kernel memory grows in proportion to the connections",
+            each(who().map(|(who, (low, high))| {
+                (
+                    who,
+                    format!("{low:.0} to {high:.0} bytes each at any number"),
+                )
+            })),
+            Agreement::of(who().map(|(_, (low, high))| high < low * 1.2)),
+        )
+    }
+
+    fn size(&self) -> Finding {
+        let of = || {
+            self.who()
+                .into_iter()
+                .filter_map(|who| Some((who, self.slab_each(who)?)))
+        };
+        Finding::new(
+            "2.3 KB of slab caches for a connection, on a kernel of 32 bits",
+            format!(
+                "{} for one end of it, on this kernel of {} bits",
+                each(of().map(|(who, bytes)| (who, format!("{:.2} KB", bytes / 1_000.0)))),
+                usize::BITS
+            ),
+            Agreement::of(of().map(|(_, bytes)| (0.9..1.1).contains(&(bytes / PAPER_SLAB)))),
+        )
+    }
+
+    fn no_more_than_echo(&self) -> Finding {
+        let echo = self.slab_each(Who::Echo);
+        let others = || {
+            let others = self.who().into_iter().filter(|who| *who != Who::Echo);
+            others.filter_map(|who| Some((who, self.slab_each(who)? / echo?)))
+        };
+        Finding::new(
+            "a SIP server needs no more kernel memory for a connection than an echo server",
+            each(
+                others().map(|(who, ratio)| {
+                    (who, format!("{:.0} % of the echo server's", 100.0 * ratio))
+                }),
+            ),
+            Agreement::of(others().map(|(_, ratio)| ratio < 1.1)),
+        )
+    }
+
+    fn buffers(&self) -> Finding {
+        let of = || {
+            let buffers = |s: &Sample| s.server.tcp_buffer_bytes as f64;
+            self.who()
+                .into_iter()
+                .filter_map(move |who| Some((who, self.at_most(who, buffers)?)))
+        };
+        Finding::new(
+            "socket buffers stay below 20 MB with 520,000 connections",
+            format!(
+                "{} of socket buffers with {} connections",
+                each(of().map(|(who, bytes)| (who, format!("{:.1} MB", bytes / 1e6)))),
+                self.most()
+            ),
+            // The same share of it for as many connections as are held here.
+            Agreement::of(of().map(|(_, bytes)| bytes < PAPER_BUFFERS)),
+        )
+    }
+
+    fn most_held(&self) -> Finding {
+        let held = |who| self.of(who).filter_map(connections).fold(0.0, f64::max);
+        Finding::new(
+            "one process holds 520,000 connections; kernel memory is what ends it",
+            format!(
+                "{}; the limit of descriptors is what ends it here",
+                each(
+                    self.who()
+                        .into_iter()
+                        .map(|who| (who, format!("{} held", held(who))))
+                )
+            ),
+            Agreement::NotComparable,
+        )
+    }
+
+    fn own_over_kernel(&self) -> Ratio {
+        let of = |who| Some((who, self.own_each(who)? / self.slab_each(who)?));
+        Ratio::new(
+            "memory of a connection in the server's processes / in the kernel",
+            self.who().into_iter().filter_map(of),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::ServerUse;
+
+    fn sample(who: Who, connections: f64, slab: &[(&str, i64)], memory_bytes: u64) -> Sample {
+        Sample {
+            who,
+            at: [("connections".to_owned(), connections)].into(),
+            of: BTreeMap::new(),
+            repeat: 0,
+            load: Value::Null,
+            server: ServerUse {
+                memory_bytes,
+                slab_bytes: slab
+                    .iter()
+                    .map(|(name, bytes)| ((*name).to_owned(), *bytes))
+                    .collect(),
+                ..ServerUse::default()
+            },
+        }
+    }
+
+    fn held() -> Held {
+        Held {
+            samples: vec![
+                sample(Who::Echo, 0.0, &[], 1_000),
+                sample(Who::Echo, 10.0, &[("TCP", 40_000)], 2_000),
+                sample(
+                    Who::Echo,
+                    100.0,
+                    &[("TCP", 400_000), ("filp", 60_000)],
+                    11_000,
+                ),
+                sample(Who::Sipolis, 0.0, &[], 5_000),
+                sample(
+                    Who::Sipolis,
+                    100.0,
+                    &[("TCP", 400_000), ("filp", 40_000)],
+                    30_000,
+                ),
+            ],
+        }
+    }
+
+    #[test]
+    fn one_end_of_a_connection_is_half_of_what_the_kernel_grew_by() {
+        let held = held();
+        assert_eq!(held.slab_each(Who::Echo), Some(2_300.0));
+        assert_eq!(held.slab_each(Who::Sipolis), Some(2_200.0));
+        assert_eq!(held.slab_each(Who::Kamailio), None);
+        assert_eq!(held.own_each(Who::Echo), Some(100.0));
+        assert_eq!(held.size().agrees, Agreement::Yes);
+        assert_eq!(held.no_more_than_echo().agrees, Agreement::Yes);
+        assert_eq!(held.grows_linearly().agrees, Agreement::Yes);
+    }
+
+    #[test]
+    fn caches_beyond_the_largest_are_one_line_and_all_add_up() {
+        let names: Vec<String> = (0..20).map(|n| format!("cache{n:02}")).collect();
+        let slab: Vec<(&str, i64)> = names
+            .iter()
+            .zip(1..)
+            .map(|(n, i)| (n.as_str(), i * 200))
+            .collect();
+        let held = Held {
+            samples: vec![sample(Who::Echo, 100.0, &slab, 0)],
+        };
+        let caches = held.by_cache();
+        assert_eq!(caches.len(), CACHES + 1);
+        assert_eq!(caches[0].0, "cache19");
+        let sum: f64 = caches.iter().map(|(_, of)| of[&Who::Echo]).sum();
+        assert!((sum - held.slab_each(Who::Echo).unwrap()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn nothing_measured_concludes_nothing() {
+        let measured = conclude(Vec::new());
+        assert!(
+            measured
+                .findings
+                .iter()
+                .all(|f| f.agrees == Agreement::NotComparable)
+        );
+    }
+}
