@@ -7,6 +7,7 @@ use crate::{
     lab::Lab,
     load::{Load, Prepared},
     record::Who,
+    sampler::Reading,
     servers::{DOMAIN, Server},
 };
 
@@ -56,9 +57,20 @@ impl Lab {
         } else {
             load
         };
+        let before = Reading::of(server).sockets.tcp;
         let mut held = self.prepare(server, &load)?;
         held.begin().map_err(Stop::Fail)?;
         held.wait().map_err(Stop::Fail)?;
+        let sockets = Reading::of(server).sockets.tcp.saturating_sub(before);
+        // Both ends; some others of the machine may have gone meanwhile.
+        if (sockets as f64) < 1.98 * count as f64 {
+            let text = format!(
+                "{} holds only {} of {count} connections",
+                who.name(),
+                sockets / 2
+            );
+            return Err(Stop::Fail(text));
+        }
         Ok(held)
     }
 }

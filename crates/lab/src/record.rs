@@ -242,7 +242,7 @@ pub(crate) struct ServerUse {
     pub(crate) user_us: f64,
     /// Share of its core, percent.
     pub(crate) busy_percent: f64,
-    /// Memory of all its processes at the end, shared pages counted once.
+    /// Memory of all its processes at the end, shared pages counted once, pages of program files not.
     pub(crate) memory_bytes: u64,
     /// Growth of the kernel's slab caches of the whole machine, by cache; those that grew by more than nothing.
     pub(crate) slab_bytes: BTreeMap<String, i64>,

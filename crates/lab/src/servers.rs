@@ -277,14 +277,12 @@ impl Server {
         CpuTime::of_processes(&self.pids())
     }
 
-    /// Memory of all its processes, bytes; what they share counts once.
+    /// Memory of all its processes, bytes; what they share counts once. Pages of program files do not
+    /// count: other programs have them too, one of which may be the load.
     pub(crate) fn memory(&self) -> u64 {
-        let of = |pid: u32| {
-            let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
-            let line = text.lines().find_map(|l| l.strip_prefix("Pss:"))?;
-            line.split_whitespace().next()?.parse::<u64>().ok()
-        };
-        self.pids().into_iter().filter_map(of).sum::<u64>() * 1024
+        let of = |pid: u32| fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok();
+        let texts = self.pids().into_iter().filter_map(of);
+        texts.map(|text| own_memory(&text)).sum()
     }
 
     /// What it has spent in each stage since its start; nothing from a server that does not measure it.
@@ -342,6 +340,17 @@ impl Server {
     }
 }
 
+/// Bytes that are no file's, of `/proc/PID/smaps_rollup`.
+fn own_memory(smaps: &str) -> u64 {
+    let of = |line: &str| {
+        let (name, value) = line.split_once(':')?;
+        let own = ["Pss_Anon", "Pss_Shmem"].contains(&name);
+        let kib = value.split_whitespace().next()?.parse::<u64>().ok()?;
+        own.then_some(kib * 1024)
+    };
+    smaps.lines().filter_map(of).sum()
+}
+
 /// The parent's number, of a line of `/proc/PID/stat`: the second field behind the name in parentheses.
 fn parent(stat: &str) -> Option<u32> {
     let rest = &stat[stat.rfind(')')? + 1..];
@@ -374,6 +383,13 @@ impl Drop for Server {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pages_of_files_are_not_a_servers_own_memory() {
+        let smaps =
+            "Rss: 1696 kB\nPss: 246 kB\nPss_Anon: 112 kB\nPss_File: 134 kB\nPss_Shmem: 8 kB\n";
+        assert_eq!(own_memory(smaps), 120 * 1024);
+    }
 
     #[test]
     fn a_server_of_many_processes_is_counted_whole() {
