@@ -66,10 +66,11 @@ struct Level {
 }
 
 fn run(lab: &mut Lab) -> Result<Measured, Stop> {
+    // A connection for each request: 12,000 at most, which both sides have descriptors for.
     let levels = lab.size(
         [
             level("low load", 10.0, 10.0),
-            level("high load", 5000.0, 3.0),
+            level("high load", 4000.0, 3.0),
         ],
         [
             level("low load", 50.0, 1.0),
