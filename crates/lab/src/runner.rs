@@ -70,10 +70,30 @@ pub(crate) fn list(args: &ListArgs) -> ExitCode {
     let width = all.iter().map(|e| e.name.len()).max().unwrap_or(0);
     for experiment in all {
         println!("{:width$}  {}", experiment.name, experiment.title);
-        println!("{:width$}  {}\n", "", experiment.paper);
+        for line in lines(experiment.paper, LINE) {
+            println!("{:width$}    {line}", "");
+        }
     }
-    println!("Run them with: sipolis lab run NAME..., or all");
+    println!("\nRun them with: sipolis lab run NAME..., or all");
     ExitCode::SUCCESS
+}
+
+/// Characters of what is said of an experiment on one line.
+const LINE: usize = 90;
+
+/// A text in lines of at most so many characters, broken between words.
+fn lines(text: &str, most: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.len() + 1 + word.len() <= most => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// Runs experiments; fails when one of them did.
@@ -263,6 +283,12 @@ mod tests {
         assert_eq!(distance("kitten", "sitting"), 3);
         assert_eq!(distance("", "abc"), 3);
         assert!(distance("register-rate", "regster-rat") < distance("invite-rate", "regster-rat"));
+    }
+
+    #[test]
+    fn lines_break_between_words_and_lose_none() {
+        let text = "a bb  ccc dddddddddd e";
+        assert_eq!(lines(text, 6), ["a bb", "ccc", "dddddddddd", "e"]);
     }
 
     #[test]
