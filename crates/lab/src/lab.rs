@@ -80,7 +80,8 @@ impl Plan {
         self.at == sample.at && self.of == sample.of
     }
 
-    fn sample(&self, who: Who, repeat: u32, load: Value, server: ServerUse) -> Sample {
+    /// What came of a run of it.
+    pub(crate) fn sample(&self, who: Who, repeat: u32, load: Value, server: ServerUse) -> Sample {
         Sample {
             who,
             at: self.at.clone(),

@@ -263,3 +263,36 @@ fn useful(servers: &[Who], samples: &[Sample]) -> Finding {
         Agreement::NotComparable,
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::ServerUse;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_past_the_sustainable_rate_counts() {
+        let sample = |times, percent, done| {
+            let load = json!({"success_percent": percent, "succeeded_per_second": done});
+            let plan = Lifetime::UDP
+                .plan("call")
+                .of("scenario", "call")
+                .at("times", times);
+            plan.sample(Who::Sipolis, 0, load, ServerUse::default())
+        };
+        let samples = [
+            sample(1.0, 30.0, 100.0),
+            sample(1.5, 80.0, 120.0),
+            sample(2.0, 60.0, 120.0),
+            sample(4.0, 10.0, 40.0),
+        ];
+        let found = success(&samples, Who::Sipolis, "call", Lifetime::UDP);
+        assert_eq!(found, Some((60.0, 10.0)));
+        assert_eq!(
+            success(&samples, Who::Sipolis, "register", Lifetime::UDP),
+            None
+        );
+        let useful = useful(&[Who::Sipolis], &samples);
+        assert!(useful.here.contains("does 40 %"), "{}", useful.here);
+    }
+}

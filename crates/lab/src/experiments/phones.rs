@@ -274,3 +274,34 @@ fn findings(servers: &[Who], shares: &Shares) -> Vec<Finding> {
         ),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::ServerUse;
+    use serde_json::json;
+
+    #[test]
+    fn shares_are_of_udp_with_as_many_clients() {
+        let sample = |workload: usize, clients, calls| {
+            let load = json!({"succeeded_per_second": calls});
+            let plan = plan(&WORKLOADS[workload], clients, 1.0);
+            plan.sample(Who::Kamailio, 0, load, ServerUse::default())
+        };
+        let samples = [
+            sample(0, 100, 200),
+            sample(1, 100, 50),
+            sample(3, 100, 100),
+            sample(0, 500, 100),
+            sample(3, 500, 90),
+        ];
+        let shares = Shares::of(&[Who::Kamailio], &[100, 500], &samples);
+        assert_eq!(shares.range(Who::Kamailio), (25.0, 90.0));
+        assert_eq!(rate(&samples, Who::Kamailio, UDP.label, 100), Some(400.0));
+        let agrees: Vec<_> = findings(&[Who::Kamailio], &shares)
+            .iter()
+            .map(|finding| finding.agrees)
+            .collect();
+        assert_eq!(agrees, [Agreement::Yes, Agreement::No]);
+    }
+}

@@ -17,7 +17,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     paper: "Ono and Schulzrinne, figures 5 and 11: opening takes 0.2 ms beside 0.3 ms for the exchange; at 14,800 requests/s \
             opening takes 15 % of the processor and closing 14 %, at 2,500/s nothing that shows",
     how: "UDP, TCP with connections opened before, with each opened for its first request and kept, and with each \
-          closed again, at the paper's two rates; messages of about 512 bytes to the echo server, REGISTER to the others.",
+          closed again, at the paper's two rates; messages of about 512 bytes to the echo server, \
+          REGISTER to the others. An answer of sipolis waits for its disk.",
     run,
 };
 
@@ -272,4 +273,40 @@ fn both(cost: &Cost) -> String {
         percent(cost.open_us, cost.rate),
         percent(cost.close_us, cost.rate)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::ServerUse;
+    use serde_json::json;
+
+    /// A run of 1,000 operations at the fast rate.
+    fn sample(lifetime: Lifetime, cpu_us: f64, p50_us: f64) -> Sample {
+        let load =
+            json!({"operations": 1000, "latency_us": {"p50": p50_us}, "setup_us": {"p50": 200}});
+        let server = ServerUse {
+            cpu_us: 1000.0 * cpu_us,
+            ..ServerUse::default()
+        };
+        plan(Who::Echo, lifetime, FAST, 1.0).sample(Who::Echo, 0, load, server)
+    }
+
+    #[test]
+    fn opening_and_closing_cost_what_a_request_costs_more_with_them() {
+        let samples = [
+            sample(Lifetime::PERSISTENT, 2.0, 300.0),
+            sample(Lifetime::PERSISTENT_OPEN, 12.0, 500.0),
+            sample(Lifetime::TRANSACTION, 21.0, 510.0),
+        ];
+        let costs = costs(&[Who::Echo], &[FAST], &samples);
+        let cost = &costs[0];
+        assert_eq!(
+            (cost.open_us, cost.close_us, cost.request_us),
+            (10.0, 9.0, 2.0)
+        );
+        assert_eq!((cost.open_ms, cost.exchange_ms), (0.2, 0.3));
+        assert_eq!(both(cost), "14.8 % and 13.3 %");
+        assert_eq!(findings(&costs)[2].agrees, Agreement::Yes);
+    }
 }
