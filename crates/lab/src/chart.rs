@@ -131,6 +131,15 @@ pub(crate) fn each(of: impl IntoIterator<Item = (Who, String)>) -> String {
     each.collect::<Vec<_>>().join(", ")
 }
 
+/// A number with so many decimals; a dash for what was not measured.
+pub(crate) fn decimals(value: f64, count: usize) -> String {
+    if value.is_finite() {
+        format!("{value:.count$}")
+    } else {
+        "-".to_owned()
+    }
+}
+
 /// A rate as people read it: three digits count.
 pub(crate) fn rounded(value: f64) -> f64 {
     if value <= 0.0 || !value.is_finite() {
@@ -150,6 +159,12 @@ mod tests {
         assert_eq!(Agreement::of([true, false]), Agreement::Partly);
         assert_eq!(Agreement::of([false]), Agreement::No);
         assert_eq!(Agreement::of([]), Agreement::NotComparable);
+    }
+
+    #[test]
+    fn what_was_not_measured_is_a_dash() {
+        assert_eq!(decimals(1.25, 1), "1.2");
+        assert_eq!(decimals(f64::NAN, 1), "-");
     }
 
     #[test]

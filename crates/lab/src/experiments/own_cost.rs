@@ -1,6 +1,7 @@
 //! What the load generator itself costs, beside the server that it loads.
 
 use crate::{
+    chart::decimals,
     experiment::{Experiment, Stop},
     lab::{Lab, Plan},
     lifetime::Lifetime,
@@ -145,7 +146,7 @@ fn table(costs: &[Cost]) -> Table {
             cost.load_kernel,
             cost.ratio(),
         ];
-        let times = times.map(|time| format!("{time:.2}"));
+        let times = times.map(|time| decimals(time, 2));
         [cost.label.clone()].into_iter().chain(times).collect()
     };
     Table {
@@ -164,8 +165,11 @@ fn ratios(costs: &[Cost]) -> Vec<Ratio> {
 }
 
 fn finding(costs: &[Cost]) -> Finding {
-    let worst = costs.iter().filter(|cost| cost.ratio().is_finite());
-    let worst = worst.max_by(|a, b| a.ratio().total_cmp(&b.ratio()));
+    let costs: Vec<&Cost> = costs
+        .iter()
+        .filter(|cost| cost.ratio().is_finite())
+        .collect();
+    let worst = costs.iter().max_by(|a, b| a.ratio().total_cmp(&b.ratio()));
     let below = costs.iter().filter(|cost| cost.ratio() <= AIM).count();
     let here = worst.map_or_else(
         || "nothing measured".to_owned(),

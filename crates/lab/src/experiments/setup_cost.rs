@@ -1,7 +1,7 @@
 //! Ono and Schulzrinne, figures 5 and 11: what it costs to open and to close a connection.
 
 use crate::{
-    chart::each,
+    chart::{decimals, each},
     experiment::{Experiment, Stop},
     lab::{Lab, Plan},
     lifetime::Lifetime,
@@ -185,15 +185,18 @@ fn table(costs: &[Cost]) -> Table {
         "request us of processor",
     ];
     let row = |cost: &Cost| {
-        let share = |us| format!("{us:.1} ({:.1} %)", percent(us, cost.rate));
+        let share = |us| {
+            let percent = decimals(percent(us, cost.rate), 1);
+            format!("{} ({percent} %)", decimals(us, 1))
+        };
         vec![
             cost.who.name().to_owned(),
             format!("{:.0}", cost.rate),
-            format!("{:.3}", cost.open_ms),
-            format!("{:.3}", cost.exchange_ms),
+            decimals(cost.open_ms, 3),
+            decimals(cost.exchange_ms, 3),
             share(cost.open_us),
             share(cost.close_us),
-            format!("{:.1}", cost.request_us),
+            decimals(cost.request_us, 1),
         ]
     };
     let paper_us = |percent: f64| format!("{:.1} ({percent:.1} %)", percent * 1e4 / FAST);
@@ -233,18 +236,22 @@ fn ratios(costs: &[Cost]) -> Vec<Ratio> {
 }
 
 fn findings(costs: &[Cost]) -> Vec<Finding> {
-    let at = |rate: f64| costs.iter().filter(move |cost| cost.rate == rate);
+    let at = |rate: f64| {
+        let of = costs.iter().filter(move |cost| cost.rate == rate);
+        of.filter(|cost| (cost.open_us + cost.close_us).is_finite())
+    };
     let open = |cost: &Cost| cost.open_ms / cost.exchange_ms;
+    let opened = || at(SLOW).filter(|cost| open(cost).is_finite());
     let mut findings = vec![
         Finding::new(
             "opening a connection takes 0.2 ms beside 0.3 ms for the exchange, two thirds of it",
-            each(at(SLOW).map(|cost| {
+            each(opened().map(|cost| {
                 (
                     cost.who,
                     format!("{:.3} ms beside {:.3} ms", cost.open_ms, cost.exchange_ms),
                 )
             })),
-            Agreement::of(at(SLOW).map(|cost| (0.33..1.33).contains(&open(cost)))),
+            Agreement::of(opened().map(|cost| (0.33..1.33).contains(&open(cost)))),
         ),
         Finding::new(
             "at 2,500 requests/s opening and closing take nothing of the processor that shows",
