@@ -4,9 +4,6 @@
 //! the report is made from those files alone, so that it can be made again without measuring again. Servers and load are
 //! child processes of this same program, so that each command in a record can be typed by hand.
 
-// Until every experiment is there, some means have no user yet.
-#![allow(dead_code)]
-
 mod bench;
 mod chart;
 mod child;

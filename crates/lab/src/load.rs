@@ -60,12 +60,6 @@ impl Load {
         self
     }
 
-    /// The same words for another scenario: what the echo server gets in place of what it can't do.
-    pub(crate) fn scenario(mut self, scenario: &str) -> Self {
-        scenario.clone_into(&mut self.scenario);
-        self
-    }
-
     /// Starts it and waits until its users and connections are there.
     ///
     /// # Errors
