@@ -1,6 +1,7 @@
 //! The component test: where a REGISTER's time goes in the server, stage by stage.
 
 use crate::{
+    chart::decimals,
     experiment::{Experiment, Stop},
     lab::{Lab, Plan},
     lifetime::Lifetime,
@@ -192,9 +193,9 @@ impl View<'_> {
             .collect()
     }
 
-    /// The median of it; nothing where nothing was measured.
+    /// The median of it; no number where nothing was measured.
     fn one(&self, load: &str, lifetime: Lifetime, stages: &[&str], what: What) -> f64 {
-        median(self.each(load, lifetime, stages, what)).unwrap_or(0.0)
+        median(self.each(load, lifetime, stages, what)).unwrap_or(f64::NAN)
     }
 
     fn chart(
@@ -208,6 +209,7 @@ impl View<'_> {
     ) -> Chart {
         let groups = levels.iter().map(|level| {
             let bars = LIFETIMES.map(|lifetime| self.bar(level.name, lifetime, stages, what));
+            let bars = bars.into_iter().filter(|bar| bar.high.is_finite());
             Group::new(&format!("{}: {} requests/s", level.name, level.rate), bars)
         });
         Chart::bars(id, title, Axis::linear(unit), groups.collect())
@@ -233,10 +235,7 @@ impl View<'_> {
         columns.extend(stages.iter().map(|stage| stage.replace('_', " ")));
         columns.push(String::from("all"));
         let row = |level: &Level, lifetime: Lifetime| {
-            let one = |stages: &[&str]| {
-                let value = self.one(level.name, lifetime, stages, what);
-                format!("{value:.2}")
-            };
+            let one = |stages: &[&str]| decimals(self.one(level.name, lifetime, stages, what), 2);
             let mut row = vec![format!("{}, {}", lifetime.label, level.name)];
             row.extend(stages.iter().map(|stage| one(&[*stage])));
             row.push(one(stages));
@@ -251,22 +250,37 @@ impl View<'_> {
         }
     }
 
+    /// None of a load that was not measured over everything.
     fn findings(&self) -> Vec<Finding> {
         let [low, high] = self.levels.map(|level| level.name);
-        vec![
-            self.most_calls(low),
-            self.sorting(
-                low,
-                "at low load, reading a message and sorting it for overload control costs over UDP a quarter of what it costs over persistent TCP",
-            ),
-            self.sorting(
-                high,
-                "the cost of sorting for overload control makes TCP significantly worse than UDP at high load",
-            ),
-            self.understanding(low),
-            self.operation(low),
-            self.operation(high),
-        ]
+        let mut findings = Vec::new();
+        if self.is_whole(low) {
+            findings.extend([
+                self.most_calls(low),
+                self.sorting(
+                    low,
+                    "at low load, reading a message and sorting it for overload control costs over UDP a quarter of what it costs over persistent TCP",
+                ),
+                self.understanding(low),
+                self.operation(low),
+            ]);
+        }
+        if self.is_whole(high) {
+            findings.extend([
+                self.sorting(
+                    high,
+                    "the cost of sorting for overload control makes TCP significantly worse than UDP at high load",
+                ),
+                self.operation(high),
+            ]);
+        }
+        findings
+    }
+
+    fn is_whole(&self, load: &str) -> bool {
+        LIFETIMES
+            .iter()
+            .all(|lifetime| !self.each(load, *lifetime, BUSY, us).is_empty())
     }
 
     /// Figure 20.
@@ -294,7 +308,7 @@ impl View<'_> {
         let [udp, tcp] = UDP_AND_TCP.map(|lifetime| self.one(load, lifetime, SORT, us));
         let [first, framing] =
             UDP_AND_TCP.map(|lifetime| self.one(load, lifetime, &["classify"], us));
-        let agrees = match share(udp, tcp) {
+        let agrees = match udp / tcp {
             n if n <= 0.4 => Agreement::Yes,
             n if n <= 0.9 => Agreement::Partly,
             _ => Agreement::No,
@@ -304,7 +318,7 @@ impl View<'_> {
             format!(
                 "at {load}, reading and classifying take {udp:.2} us over UDP and {tcp:.2} us over persistent TCP, the first is {:.0} % of the second; \
                  classifying alone {first:.2} us (a look at the first bytes) and {framing:.2} us (finding the end of the message)",
-                100.0 * share(udp, tcp)
+                100.0 * udp / tcp
             ),
             agrees,
         )
@@ -313,7 +327,7 @@ impl View<'_> {
     /// Figure 21, from the first byte to a message that is understood.
     fn understanding(&self, load: &str) -> Finding {
         let [udp, tcp] = UDP_AND_TCP.map(|lifetime| self.one(load, lifetime, RECEIVE, us));
-        let more = 100.0 * (share(udp, tcp) - 1.0);
+        let more = 100.0 * (udp / tcp - 1.0);
         let agrees = match more {
             n if n > 25.0 => Agreement::Partly,
             n if n > 0.0 => Agreement::Yes,
@@ -334,7 +348,7 @@ impl View<'_> {
             let one = |stages| self.one(load, lifetime, stages, us);
             (one(RECEIVE), one(OPERATION), one(BUSY))
         });
-        let [of_udp, of_tcp] = [udp, tcp].map(|(_, operation, all)| share(operation, all));
+        let [of_udp, of_tcp] = [udp, tcp].map(|(_, operation, all)| operation / all);
         let difference = (udp.0 - tcp.0).abs();
         let agrees = if of_udp > 0.5 && of_tcp > 0.5 {
             Agreement::Yes
@@ -372,11 +386,6 @@ impl View<'_> {
             ),
         ]
     }
-}
-
-/// `part / whole`; nothing of nothing.
-fn share(part: f64, whole: f64) -> f64 {
-    if whole > 0.0 { part / whole } else { 0.0 }
 }
 
 #[cfg(test)]
@@ -460,7 +469,7 @@ mod tests {
         let no = Agreement::No;
         // Receiving takes the same everywhere: less than the operation, however short that is.
         let partly = Agreement::Partly;
-        assert_eq!(agrees, [no, no, no, no, partly, partly], "{findings:#?}");
+        assert_eq!(agrees, [no, no, no, partly, no, partly], "{findings:#?}");
     }
 
     #[test]
@@ -479,5 +488,21 @@ mod tests {
         assert_eq!(parse.map(|part| part.value), Some(5.0));
         assert_eq!((bar.low, bar.high), (4.0, 9.0));
         assert!(bar.parts.iter().all(|part| part.label != "wait"));
+    }
+
+    #[test]
+    fn a_load_that_was_not_measured_whole_has_dashes_and_no_finding() {
+        let mut samples = as_in_the_paper();
+        samples.retain(|sample| sample.of("load") == "low load");
+        samples[3].load = serde_json::json!({"operations": 0});
+        let measured = measured(samples, &LEVELS);
+        assert!(measured.findings.is_empty(), "{:#?}", measured.findings);
+        let of_none = &measured.tables[0].rows[3];
+        assert!(of_none[1..].iter().all(|cell| cell == "-"), "{of_none:?}");
+        let Data::Bars(groups) = &measured.charts[0].data else {
+            panic!("bars");
+        };
+        let bars: Vec<usize> = groups.iter().map(|group| group.bars.len()).collect();
+        assert_eq!(bars, [3]);
     }
 }
