@@ -2,7 +2,13 @@
 
 use std::{fmt, str::FromStr};
 
-use crate::{distribution::parse_us, nearest::nearest, summary::Summary};
+use crate::{
+    distribution::parse_us,
+    nearest::nearest,
+    statistics::{PartStatistics, Statistics},
+    summary::Summary,
+    words,
+};
 
 /// One bound. It is written as it was typed.
 #[derive(Clone, PartialEq, Debug)]
@@ -92,10 +98,29 @@ impl Expectation {
         (held && counted, found)
     }
 
+    /// The bound, where it is the most that a time may be; microseconds.
+    pub(crate) fn time_us(&self) -> Option<u64> {
+        let upper = matches!(self.comparison, Comparison::AtMost | Comparison::Below);
+        (upper && self.figure.is_time()).then_some(self.bound as u64)
+    }
+
+    /// Whether it can't hold any more when `operations` are done: too many took too long.
+    pub(crate) fn is_lost(&self, statistics: &Statistics, operations: f64) -> bool {
+        let Some(limit_us) = self.time_us() else {
+            return false;
+        };
+        let slow = |part: &PartStatistics| {
+            let times = &part.latency_us.0;
+            times.len() - times.count_between(0, limit_us)
+        };
+        let slow: u64 = statistics.parts.iter().map(slow).sum();
+        slow as f64 > self.figure.above() * operations + 1.0
+    }
+
     /// What was found, for a person.
     pub(crate) fn written(&self, found: f64) -> String {
         match self.figure {
-            figure if figure.is_time() => crate::summary::time(found as u64),
+            figure if figure.is_time() => words::time(found as u64),
             Figure::Success => format!("{found:.3} %"),
             Figure::Rate => format!("{found:.1}/s"),
             _ if self.share => format!("{found:.3} %"),
@@ -129,6 +154,17 @@ impl Figure {
             self,
             Self::P50 | Self::P90 | Self::P99 | Self::P999 | Self::Max
         )
+    }
+
+    /// The share of operations that may take longer than it.
+    fn above(self) -> f64 {
+        match self {
+            Self::P50 => 0.5,
+            Self::P90 => 0.1,
+            Self::P99 => 0.01,
+            Self::P999 => 0.001,
+            _ => 0.0,
+        }
     }
 
     /// The bound and whether it is a share.
@@ -203,10 +239,9 @@ impl fmt::Display for Expectation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::Statistics;
 
     /// A thousand operations in two seconds, of which nine failed; 2.5 ms each.
-    fn summary() -> Summary {
+    fn statistics() -> Statistics {
         let mut statistics = Statistics::new([String::from("x")].into_iter());
         let part = &mut statistics.parts[0];
         part.begun = 1000;
@@ -217,12 +252,12 @@ mod tests {
         }
         statistics.retransmissions = 20;
         statistics.elapsed = std::time::Duration::from_secs(2);
-        statistics.summary()
+        statistics
     }
 
     #[test]
     fn bounds_hold_or_do_not() {
-        let summary = summary();
+        let summary = statistics().summary();
         for (text, held) in [
             ("success>=99.1%", true),
             ("success >= 99.2", false),
@@ -242,6 +277,18 @@ mod tests {
             assert_eq!(bound.check(&summary).0, held, "{text}");
             assert_eq!(bound.to_string(), text);
         }
+    }
+
+    #[test]
+    fn a_bound_is_lost_when_too_many_took_too_long() {
+        let lost = |text: &str, operations| {
+            let bound: Expectation = text.parse().expect(text);
+            bound.is_lost(&statistics(), operations)
+        };
+        assert!(lost("p99<2ms", 10_000.0));
+        assert!(!lost("p99<2ms", 1e6));
+        assert!(!lost("p99<3ms", 1000.0));
+        assert!(!lost("success>=99%", 1000.0));
     }
 
     #[test]

@@ -65,7 +65,6 @@ impl Fleet {
     }
 
     /// Paces a part anew for the next run.
-    #[expect(dead_code, reason = "for the search of the highest rate")]
     pub(crate) fn set_pace(&mut self, part: usize, pace: Pace) {
         self.parts[part].pace = pace;
     }

@@ -1,18 +1,23 @@
 //! `sipolis load`: one load against one server, from the command line or from a benchmark.
 
 use std::{
-    io::{self, Read as _, Write as _},
+    io::{self, Write as _},
     process::ExitCode,
 };
 
 pub use crate::args::LoadArgs;
 use crate::{
+    crew::Crew,
     driver::Work,
-    fleet::Fleet,
+    find_max::{self, Found, Settings},
     io::Transport,
     pace::Pace,
     plan::{Lifetime, Plan},
+    processes,
+    screen::{self, Screen},
+    statistics::Statistics,
     summary::{Expected, Summary},
+    words::Paint,
 };
 
 /// Runs `sipolis load`: prints the figures, and fails if a bound does not hold.
@@ -20,65 +25,107 @@ use crate::{
 /// Exit status: 0 all bounds held, 1 a bound was missed, 2 it could not run.
 #[must_use]
 pub fn run(args: &LoadArgs) -> ExitCode {
-    match carry_out(args) {
+    let done = match args.connections.child {
+        Some(_) => be_a_child(args).map(|()| true),
+        None => carry_out(args),
+    };
+    match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(text) => {
-            eprintln!("error: {text}");
+            // A child has told its parent.
+            if args.connections.child.is_none() {
+                eprintln!("error: {text}");
+            }
             ExitCode::from(2)
         }
     }
 }
 
+fn be_a_child(args: &LoadArgs) -> Result<(), String> {
+    let plan = args.plan()?;
+    let error = |e: io::Error| e.to_string();
+    plan.stop.on_signals(|| ()).map_err(error)?;
+    processes::serve(&plan).map_err(error)
+}
+
 /// Whether all bounds held.
 fn carry_out(args: &LoadArgs) -> Result<bool, String> {
-    if args.connections.processes > 1 {
-        return Err(String::from("--processes is not built yet"));
-    }
-    if args.pace.find_max.is_some() {
-        return Err(String::from("--find-max is not built yet"));
-    }
+    let error = |e: io::Error| e.to_string();
     let plan = args.plan()?;
-    let mut load = Load::prepare(plan).map_err(|e| e.to_string())?;
+    plan.stop.on_signals(screen::restore).map_err(error)?;
+    let mut screen = args.screen(&plan);
+    let processes = args.connections.processes;
+    let mut crew = Crew::prepare(&plan, processes, &mut |p| screen.preparing(p)).map_err(error)?;
     if args.output.wait {
+        screen.waiting();
         eprintln!("sipolis load: ready");
         let mut line = String::new();
         let _ = io::stdin().read_line(&mut line); // its end is as good as a line
     }
-    let mut summary = load.run(args.work()).map_err(|e| e.to_string())?;
-    summary.describe(args, &load.plan);
+    let mut summary = args.measure(&plan, &mut crew, &mut screen).map_err(error)?;
+    drop(screen);
+    summary.processes_lost = crew.lost();
+    summary.describe(args, &plan);
     print(&summary, args.output.json);
-    if args.output.stay {
+    if args.output.stay && !plan.stop.is_asked_for_good() {
         eprintln!("sipolis load: done");
-        let _ = io::copy(&mut io::stdin().lock().take(u64::MAX), &mut io::sink());
+        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
     }
-    let missed = summary.expectations.iter().filter(|bound| !bound.held);
-    missed.clone().for_each(|bound| {
-        eprintln!("missed: {}, found {}", bound.text, bound.written);
-    });
-    Ok(missed.count() == 0)
+    Ok(summary.is_good())
 }
 
-/// Writes the figures. Whoever closed the output does not want them.
+/// Writes the figures, and the bounds that were missed. Whoever closed the output does not want them.
 fn print(summary: &Summary, json: bool) {
     let mut out = io::stdout().lock();
-    let _ = if json {
-        let json = serde_json::to_string_pretty(summary);
-        writeln!(
-            out,
-            "{}",
-            json.expect("a summary has only text keys and numbers")
-        )
-    } else {
-        writeln!(out, "{summary}")
+    let text = match json {
+        true => serde_json::to_string_pretty(summary).expect("text keys and numbers only"),
+        false => summary.written(Paint::on(&io::stdout())),
     };
+    let _ = writeln!(out, "{}", text.trim_end());
     let _ = out.flush();
+    // The text for a person has said so already.
+    for bound in summary
+        .expectations
+        .iter()
+        .filter(|bound| json && !bound.held)
+    {
+        eprintln!("missed: {}, found {}", bound.text, bound.written);
+    }
+}
+
+impl LoadArgs {
+    fn screen(&self, plan: &Plan) -> Screen {
+        let title = format!("sipolis load {} to {}", self.scenario.name(), plan.target);
+        let offered: Option<Vec<f64>> = plan.parts.iter().map(|p| p.pace.offered()).collect();
+        let offered = offered.map(|rates| rates.iter().sum());
+        Screen::begin(title, self.work(), offered, self.output.no_screen)
+    }
+
+    /// Runs what the plan says, or searches.
+    fn measure(&self, plan: &Plan, crew: &mut Crew, screen: &mut Screen) -> io::Result<Summary> {
+        let Some(range) = self.pace.find_max else {
+            screen.running_begins();
+            return Ok(crew.run(self.work(), &mut |s| screen.running(s))?.summary());
+        };
+        let rates: Vec<f64> = plan.parts.iter().filter_map(|p| p.pace.offered()).collect();
+        let all: f64 = rates.iter().sum();
+        let settings = Settings {
+            range,
+            within: self.pace.within.clone(),
+            trial: self.pace.trial,
+            poisson: self.pace.poisson,
+            shares: rates.iter().map(|rate| rate / all).collect(),
+            nominal: (rates.len() > 1).then_some(all / 8.0),
+        };
+        let found = find_max::search(crew, &settings, &plan.stop, screen)?;
+        Ok(Summary::of_search(found))
+    }
 }
 
 /// A load that is ready to run.
 pub struct Load {
-    plan: Plan,
-    fleet: Fleet,
+    crew: Crew,
 }
 
 impl Load {
@@ -87,12 +134,9 @@ impl Load {
     /// # Errors
     /// No users, a connection that can't be opened, callees that can't register.
     pub fn new(args: &LoadArgs) -> io::Result<Self> {
-        Self::prepare(args.plan().map_err(io::Error::other)?)
-    }
-
-    fn prepare(plan: Plan) -> io::Result<Self> {
-        let fleet = Fleet::prepare(&plan, &mut |_| {})?;
-        Ok(Self { plan, fleet })
+        let plan = args.plan().map_err(io::Error::other)?;
+        let crew = Crew::prepare(&plan, args.connections.processes, &mut |_| {})?;
+        Ok(Self { crew })
     }
 
     /// Begins so many operations and waits for their end.
@@ -100,39 +144,59 @@ impl Load {
     /// # Errors
     /// The poller fails.
     pub fn operations(&mut self, count: u64) -> io::Result<Summary> {
-        self.run(Work {
+        let work = Work {
             operations: Some(count),
             duration: None,
-        })
-    }
-
-    fn run(&mut self, work: Work) -> io::Result<Summary> {
-        Ok(self.fleet.run(work, &mut |_| {})?.summary())
+        };
+        let statistics: Statistics = self.crew.run(work, &mut |_| {})?;
+        Ok(statistics.summary())
     }
 }
 
 impl Summary {
+    fn of_search(found: Found) -> Self {
+        Self {
+            searched: true,
+            steps: found.trials,
+            max_rate: found.rate,
+            bottleneck: found.bottleneck,
+            ..found.statistics.summary()
+        }
+    }
+
+    /// Whether all bounds held, and the search found something if it was one.
+    fn is_good(&self) -> bool {
+        let found = !self.searched || self.max_rate.is_some();
+        found && self.processes_lost == 0 && self.expectations.iter().all(|bound| bound.held)
+    }
+
     /// Says what was done, and whether the bounds hold.
     fn describe(&mut self, args: &LoadArgs, plan: &Plan) {
         let words = std::env::args_os().skip(1);
         let words: Vec<_> = words.map(|word| quoted(&word.to_string_lossy())).collect();
         self.command = format!("sipolis {}", words.join(" "));
         args.scenario.name().clone_into(&mut self.scenario);
-        self.transport = match plan.connections.transport {
-            Transport::Udp => "udp",
-            Transport::Tcp => "tcp",
-        };
-        self.target = format!("{}://{}", self.transport, plan.target.address);
+        self.transport = plan.connections.transport.name();
+        self.target = plan.target.to_string();
         self.lifetime = plan.connections.lifetime.to_string();
         self.threads = args.connections.threads;
         self.processes = args.connections.processes;
-        for (part, planned) in self.parts.iter_mut().zip(&plan.parts) {
-            part.offered_per_second = planned.pace.offered();
+        let planned = plan.parts.iter().map(|part| part.pace.offered());
+        let offered: Vec<Option<f64>> = match (self.searched, self.steps.last()) {
+            (true, Some(step)) => {
+                let all: f64 = planned.clone().flatten().sum();
+                planned
+                    .map(|rate| rate.map(|r| step.rate * r / all))
+                    .collect()
+            }
+            _ => planned.collect(),
+        };
+        for (part, offered) in self.parts.iter_mut().zip(&offered) {
+            part.offered_per_second = *offered;
         }
-        let offered: Option<Vec<f64>> = self.parts.iter().map(|p| p.offered_per_second).collect();
-        self.offered_per_second = offered.map(|rates| rates.iter().sum());
-        self.expectations = args
-            .expectations()
+        self.offered_per_second = offered.into_iter().sum();
+        let expectations = args.expectations();
+        self.expectations = expectations
             .iter()
             .map(|bound| {
                 let (held, found) = bound.check(self);
@@ -154,6 +218,21 @@ impl Pace {
             Self::Outstanding(_) => None,
             Self::Open { rate, .. } => Some(rate.mean()),
         }
+    }
+}
+
+impl Transport {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Udp => "udp",
+            Self::Tcp => "tcp",
+        }
+    }
+}
+
+impl std::fmt::Display for crate::target::Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}://{}", self.transport.name(), self.address)
     }
 }
 

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::{
     Failures,
     statistics::{self, PartStatistics, Statistics, StepStatistics, Times},
+    words,
 };
 
 /// Figures of a run. Times are in microseconds.
@@ -28,6 +29,8 @@ pub struct Summary {
     pub threads: usize,
     /// That put the load.
     pub processes: usize,
+    /// Those of them that died.
+    pub processes_lost: usize,
     /// Operations a second that were due, on average; a closed loop has no such rate.
     pub offered_per_second: Option<f64>,
     /// Operations that were due.
@@ -56,6 +59,8 @@ pub struct Summary {
     pub rubbish_messages: u64,
     /// The server fell silent, so the rest was not begun.
     pub gave_up: bool,
+    /// It was asked to end before its time.
+    pub stopped: bool,
     /// From when an operation was due to its success; for a call, to the 2xx of its INVITE.
     pub latency_us: Latency,
     /// From opening a connection to its being open, those of the preparation too.
@@ -86,6 +91,9 @@ pub struct Summary {
     pub max_rate: Option<f64>,
     /// Each second of the run.
     pub timeline: Vec<Second>,
+    /// The rate was searched.
+    #[serde(skip)]
+    pub(crate) searched: bool,
     /// The bounds that were stated.
     pub expectations: Vec<Expected>,
 }
@@ -187,12 +195,9 @@ impl Statistics {
         let begun = self.begun();
         let succeeded = self.succeeded();
         let seconds = self.elapsed.as_secs_f64().max(1e-9);
-        let mut latency = Times::default();
         let mut codes = vec![0; 700];
-        let mut failures = Failures::default();
+        let failures = self.failures();
         for part in &self.parts {
-            latency.add(&part.latency_us);
-            failures.add(&part.failures);
             for (sum, count) in codes.iter_mut().zip(&part.responses) {
                 *sum += count;
             }
@@ -215,7 +220,8 @@ impl Statistics {
             stray_responses: self.strays,
             rubbish_messages: self.rubbish,
             gave_up: self.gave_up,
-            latency_us: Latency::of(&latency),
+            stopped: self.stopped,
+            latency_us: Latency::of(&self.latency_us()),
             setup_us: Latency::of_some(&self.setup_us),
             transaction_us: Latency::of_some(&self.transaction_us),
             late_us: Latency::of(&self.late_us),
@@ -233,6 +239,20 @@ impl Statistics {
         }
     }
 
+    /// Latencies of all parts.
+    pub(crate) fn latency_us(&self) -> Times {
+        let mut all = Times::default();
+        self.parts.iter().for_each(|part| all.add(&part.latency_us));
+        all
+    }
+
+    /// Failures of all parts.
+    pub(crate) fn failures(&self) -> Failures {
+        let mut all = Failures::default();
+        self.parts.iter().for_each(|part| all.add(&part.failures));
+        all
+    }
+
     /// What held the rate back, if that was this tool.
     pub(crate) fn bottleneck(&self) -> Option<String> {
         let not_begun: u64 = self.parts.iter().map(|p| p.failures.not_begun).sum();
@@ -246,7 +266,7 @@ impl Statistics {
         if late_us > LATE_US {
             return Some(format!(
                 "this tool: 1 % of the operations began {} late or later; give it a processor of its own, more --threads or --processes",
-                time(late_us)
+                words::time(late_us)
             ));
         }
         (not_begun > 0).then(|| {
@@ -311,6 +331,23 @@ impl Step {
             bottleneck: None,
         }
     }
+
+    /// Of one trial of a search.
+    pub(crate) fn of_trial(rate: f64, length: Duration, summary: &Summary) -> Self {
+        Self {
+            rate,
+            seconds: length.as_secs_f64().min(summary.seconds),
+            operations: summary.operations,
+            succeeded: summary.succeeded,
+            success_percent: summary.success_percent,
+            achieved_per_second: summary.succeeded_per_second,
+            p50_us: summary.latency_us.p50,
+            p99_us: summary.latency_us.p99,
+            retransmissions: summary.retransmissions,
+            sustained: false,
+            bottleneck: None,
+        }
+    }
 }
 
 impl Second {
@@ -339,15 +376,4 @@ fn responses(codes: &[u64]) -> Vec<Responses> {
         count: *count,
     };
     counted.map(response).collect()
-}
-
-/// Microseconds in the unit that fits.
-pub(crate) fn time(us: u64) -> String {
-    match us {
-        0..1000 => format!("{us} us"),
-        1000..10_000 => format!("{:.2} ms", us as f64 / 1e3),
-        10_000..100_000 => format!("{:.1} ms", us as f64 / 1e3),
-        100_000..1_000_000 => format!("{:.0} ms", us as f64 / 1e3),
-        _ => format!("{:.2} s", us as f64 / 1e6),
-    }
 }
