@@ -6,7 +6,10 @@ use crate::{
     held::exchange,
     lab::Lab,
     load::Load,
-    record::{Agreement, Axis, Bar, Chart, Finding, Group, Measured, Point, Ratio, Sample, Who},
+    record::{
+        Agreement, Axis, Bar, Chart, Finding, Group, Measured, Point, Ratio, Sample, Table, Who,
+    },
+    report::readable,
     sample::{median, servers},
     sampler::Reading,
     servers::Features,
@@ -85,6 +88,7 @@ fn one(
         load,
         server,
     };
+    let used_beside = Reading::of(&server).since(&begin);
     let mut samples = Vec::new();
     if let Some(holding) = holding {
         let grown = begin.memory.saturating_sub(idle.memory);
@@ -94,9 +98,8 @@ fn one(
         used.memory_bytes = grown;
         samples.push(sample("held", holding.finish().map_err(Stop::Fail)?, used));
     }
-    let used = Reading::of(&server).since(&begin);
     for (of, load) in loads {
-        let sample = sample(of, load.finish().map_err(Stop::Fail)?, used.clone());
+        let sample = sample(of, load.finish().map_err(Stop::Fail)?, used_beside.clone());
         lab.progress(&sample.line());
         samples.push(sample);
     }
@@ -106,10 +109,10 @@ fn one(
 fn conclude(samples: Vec<Sample>) -> Measured {
     let findings = vec![memory(&samples), works_on(&samples), secured()];
     Measured {
-        charts: vec![memory_chart(&samples), time_chart(&samples)],
-        tables: Vec::new(),
+        charts: vec![memory_chart(&samples), processor_chart(&samples)],
+        tables: vec![time_table(&samples)],
         findings,
-        ratios: [REQUESTS, NEW].map(|load| slower(&samples, load)).into(),
+        ratios: vec![dearer(&samples)],
         samples,
     }
 }
@@ -129,14 +132,19 @@ fn bytes_each(samples: &[Sample], who: Who) -> Option<Point> {
     Point::of(0.0, &bytes.collect::<Vec<_>>())
 }
 
-/// 99 % of the operations end within so many milliseconds.
-fn p99(samples: &[Sample], who: Who, load: &str, held: bool) -> Option<Point> {
-    let matching = of(samples, who, load).filter(|s| (s.at("held") > Some(0.0)) == held);
-    let times: Vec<f64> = matching
-        .filter_map(|s| s.figure("latency_us.p99"))
-        .map(|us| us / 1_000.0)
-        .collect();
-    Point::of(0.0, &times)
+/// The server's processor time of an operation while both loads run, microseconds.
+fn processor_each(samples: &[Sample], who: Who, held: bool) -> Option<Point> {
+    let holding = |s: &&Sample| (s.at("held") > Some(0.0)) == held;
+    let each = of(samples, who, REQUESTS).filter(holding).map(|requests| {
+        let at_once = of(samples, who, NEW)
+            .filter(holding)
+            .filter(|s| s.repeat == requests.repeat);
+        let operations =
+            requests.count("operations") + at_once.map(|s| s.count("operations")).sum::<f64>();
+        // What both samples have is of both loads.
+        requests.server.cpu_us / operations
+    });
+    Point::of(0.0, &each.filter(|us| us.is_finite()).collect::<Vec<_>>())
 }
 
 fn memory_chart(samples: &[Sample]) -> Chart {
@@ -157,21 +165,61 @@ fn memory_chart(samples: &[Sample]) -> Chart {
     )
 }
 
-fn time_chart(samples: &[Sample]) -> Chart {
-    let group = |load: &str| {
-        let bar = |who, held, label: &str| {
-            let time = p99(samples, who, load, held)?;
-            Some(Bar {
-                label: label.to_owned(),
-                ..Bar::plain(who, time)
-            })
-        };
-        let both = |who| [bar(who, false, "none held"), bar(who, true, "many held")];
-        Group::new(load, servers(samples).into_iter().flat_map(both).flatten())
+fn processor_chart(samples: &[Sample]) -> Chart {
+    let bar = |who, held, label: &str| {
+        let label = label.to_owned();
+        Some(Bar {
+            label,
+            ..Bar::plain(who, processor_each(samples, who, held)?)
+        })
     };
-    let axis = Axis::linear("99 % of the operations within, ms");
-    let title = "Requests and new connections beside those held";
-    Chart::bars("beside", title, axis, [REQUESTS, NEW].map(group).into())
+    let both = |who| [bar(who, false, "none held"), bar(who, true, "many held")];
+    let group = Group::new(
+        "both loads",
+        servers(samples).into_iter().flat_map(both).flatten(),
+    );
+    let axis = Axis::linear("server's processor time, µs for an operation");
+    Chart::bars(
+        "beside",
+        "Requests and new connections beside those held",
+        axis,
+        vec![group],
+    )
+}
+
+fn time_table(samples: &[Sample]) -> Table {
+    let mut rows = Vec::new();
+    for who in servers(samples) {
+        for load in [REQUESTS, NEW] {
+            for held in [false, true] {
+                let matching =
+                    || of(samples, who, load).filter(move |s| (s.at("held") > Some(0.0)) == held);
+                let time = |figure| {
+                    let us = median(matching().filter_map(|s| s.figure(figure)));
+                    us.map_or_else(|| "–".to_owned(), |us| format!("{:.2} ms", us / 1_000.0))
+                };
+                let Some(count) = median(matching().filter_map(|s| s.at("held"))) else {
+                    continue;
+                };
+                let success = matching()
+                    .map(Sample::success_percent)
+                    .fold(100.0, f64::min);
+                rows.push(vec![
+                    format!("{}, {load}", who.name()),
+                    readable(count),
+                    format!("{success} %"),
+                    time("latency_us.p50"),
+                    time("latency_us.p99"),
+                ]);
+            }
+        }
+    }
+    let columns = ["load", "held", "succeeded", "p50", "p99"];
+    Table {
+        title: "Response times; the two loads share a core, and wait for each other".to_owned(),
+        columns: columns.map(str::to_owned).into(),
+        rows,
+    }
 }
 
 fn memory(samples: &[Sample]) -> Finding {
@@ -214,7 +262,9 @@ fn works_on(samples: &[Sample]) -> Finding {
     Finding::new(
         "80,000 are held while 1,000 requests/s and 1,000 new connections/s go on",
         format!(
-            "{held} held, {rate}/s of each: {}",
+            "{} held, {}/s of each: {}",
+            readable(held),
+            readable(rate),
             each(worst.iter().map(text))
         ),
         Agreement::of(worst.iter().map(|(_, percent)| *percent >= 100.0)),
@@ -229,13 +279,13 @@ fn secured() -> Finding {
     )
 }
 
-fn slower(samples: &[Sample], load: &str) -> Ratio {
+fn dearer(samples: &[Sample]) -> Ratio {
     let of = |who| {
-        let [without, with] = [false, true].map(|held| p99(samples, who, load, held));
+        let [without, with] = [false, true].map(|held| processor_each(samples, who, held));
         Some((who, with?.y / without?.y))
     };
     Ratio::new(
-        &format!("p99 of {load}: many held / none"),
+        "processor time of an operation: many connections held / none",
         servers(samples).into_iter().filter_map(of),
     )
 }
@@ -246,34 +296,40 @@ mod tests {
     use crate::record::ServerUse;
     use serde_json::json;
 
-    fn sample(
-        who: Who,
-        held: f64,
-        load: &str,
-        memory_bytes: u64,
-        p99: u32,
-        success: f64,
-    ) -> Sample {
+    fn sample(who: Who, held: f64, load: &str, server: ServerUse, success: f64) -> Sample {
         Sample {
             who,
             at: [("held".to_owned(), held), ("rate".to_owned(), 1_000.0)].into(),
             of: [("load".to_owned(), load.to_owned())].into(),
             repeat: 0,
-            load: json!({"latency_us": {"p99": p99}, "success_percent": success}),
-            server: ServerUse {
-                memory_bytes,
-                ..ServerUse::default()
-            },
+            load: json!({"operations": 50, "success_percent": success}),
+            server,
+        }
+    }
+
+    fn bytes(memory_bytes: u64) -> ServerUse {
+        ServerUse {
+            memory_bytes,
+            ..ServerUse::default()
+        }
+    }
+
+    fn processor(cpu_us: f64) -> ServerUse {
+        ServerUse {
+            cpu_us,
+            ..ServerUse::default()
         }
     }
 
     fn samples() -> Vec<Sample> {
         vec![
-            sample(Who::Kamailio, 100.0, "held", 440_000, 0, 100.0),
-            sample(Who::Kamailio, 100.0, REQUESTS, 0, 800, 99.0),
-            sample(Who::Sipolis, 0.0, REQUESTS, 0, 400, 100.0),
-            sample(Who::Sipolis, 100.0, "held", 20_000, 0, 100.0),
-            sample(Who::Sipolis, 100.0, REQUESTS, 0, 800, 100.0),
+            sample(Who::Kamailio, 100.0, "held", bytes(440_000), 100.0),
+            sample(Who::Kamailio, 100.0, REQUESTS, processor(900.0), 99.0),
+            sample(Who::Sipolis, 0.0, REQUESTS, processor(400.0), 100.0),
+            sample(Who::Sipolis, 0.0, NEW, processor(400.0), 100.0),
+            sample(Who::Sipolis, 100.0, "held", bytes(20_000), 100.0),
+            sample(Who::Sipolis, 100.0, REQUESTS, processor(800.0), 100.0),
+            sample(Who::Sipolis, 100.0, NEW, processor(800.0), 100.0),
         ]
     }
 
@@ -291,6 +347,12 @@ mod tests {
     fn a_request_that_fails_beside_held_connections_counts() {
         let samples = samples();
         assert_eq!(works_on(&samples).agrees, Agreement::Partly);
-        assert_eq!(slower(&samples, REQUESTS).of, [(Who::Sipolis, 2.0)].into());
+        assert_eq!(dearer(&samples).of, [(Who::Sipolis, 2.0)].into());
+        // A hundred operations of both loads.
+        assert_eq!(
+            processor_each(&samples, Who::Sipolis, false).unwrap().y,
+            4.0
+        );
+        assert_eq!(time_table(&samples).rows.len(), 5);
     }
 }

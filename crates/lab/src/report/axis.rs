@@ -159,7 +159,7 @@ fn step(span: f64, parts: f64) -> f64 {
 }
 
 /// Three significant digits or all before the point, grouped: `1,234`, `12.3`, `0.0123`; no zeros at the end.
-pub(super) fn readable(value: f64) -> String {
+pub(crate) fn readable(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_owned();
     }

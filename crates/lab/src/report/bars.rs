@@ -6,8 +6,8 @@ use plotters::style::{Color as _, text_anchor::HPos};
 use super::{
     axis::{Scale, readable},
     canvas::{
-        Area, Drawn, GRID, Heading, INK, Ink, LINE, MARGIN, TEXT_SIZE, WIDTH, block, colour, draw,
-        width, wrap, write,
+        Area, Drawn, GRID, Heading, INK, Ink, LINE, MARGIN, PAPER_WHITE, TEXT_SIZE, WIDTH, block,
+        colour, draw, width, wrap, write,
     },
 };
 use crate::record::{Bar, Chart, Group};
@@ -125,17 +125,7 @@ impl<'a> Sheet<'a> {
 
     fn row(&self, area: &Area<'_>, row: &Row<'_>, parts: &[&str]) -> Drawn {
         let (y, bar, lines) = match row {
-            Row::Group(y, label) => {
-                return write(
-                    area,
-                    label,
-                    (MARGIN, *y),
-                    Ink {
-                        bold: true,
-                        ..Ink::PLAIN
-                    },
-                );
-            }
+            Row::Group(y, label) => return heading(area, label, *y),
             Row::Bar(y, bar, lines) => (*y, bar, lines),
         };
         let beside = Ink {
@@ -187,6 +177,26 @@ impl<'a> Sheet<'a> {
         }
         Ok(high)
     }
+}
+
+/// Over the grid, which does not go through it.
+fn heading(area: &Area<'_>, text: &str, y: i32) -> Drawn {
+    let end = MARGIN + width(text, TEXT_SIZE, true) + 4;
+    block(
+        area,
+        (MARGIN, y - LINE / 2),
+        (end, y + LINE / 2),
+        PAPER_WHITE.mix(1.0),
+    )?;
+    write(
+        area,
+        text,
+        (MARGIN, y),
+        Ink {
+            bold: true,
+            ..Ink::PLAIN
+        },
+    )
 }
 
 fn full_name(bar: &Bar) -> String {

@@ -252,7 +252,7 @@ const LEGEND_NAME: i32 = 80;
 const LEGEND_MARK: i32 = 34;
 
 fn entry(curve: &Curve) -> i32 {
-    LEGEND_MARK + width(&curve.label, TEXT_SIZE, false) + 4
+    LEGEND_MARK + width(&curve.label, TEXT_SIZE, false) + 10
 }
 
 /// A server's curves in rows that fit the width.

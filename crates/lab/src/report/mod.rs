@@ -19,6 +19,8 @@ use clap::Args;
 use crate::record::Record;
 use story::Story;
 
+pub(crate) use axis::readable;
+
 /// Where from and where to.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ReportArgs {
