@@ -14,6 +14,7 @@ mod lab;
 mod lifetime;
 mod load;
 mod machine;
+mod mixes;
 mod record;
 mod report;
 mod runner;

@@ -1,9 +1,11 @@
 //! Every row of the papers' results, an experiment each, in one file each.
 
+mod city;
 mod connections_memory;
 mod energy;
 mod idle_connection;
 mod invite_rate;
+mod itsp;
 mod overload;
 mod own_cost;
 mod phones;
@@ -29,7 +31,9 @@ pub(crate) const ALL: &[Experiment] = &[
     invite_rate::EXPERIMENT,
     overload::EXPERIMENT,
     stages::EXPERIMENT,
+    city::EXPERIMENT,
     phones::EXPERIMENT,
+    itsp::EXPERIMENT,
     idle_connection::EXPERIMENT,
     tls_handshakes::EXPERIMENT,
     energy::EXPERIMENT,

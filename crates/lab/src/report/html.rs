@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{
     canvas,
-    story::{self, Section, Story},
+    story::{self, Section, Story, own_warnings},
 };
 use crate::record::{Agreement, Outcome, Table};
 
@@ -56,6 +56,9 @@ fn machines(story: &Story<'_>) -> String {
             let _ = writeln!(out, "<dt>when</dt><dd>{}</dd>", text(&story.dates()));
         }
         out += "</dl>\n";
+    }
+    for warning in &story.warnings {
+        out += &note(warning);
     }
     let _ = writeln!(
         out,
@@ -237,6 +240,10 @@ fn foot(story: &Story<'_>, section: &Section<'_>) -> String {
         section.file()
     );
     out
+}
+
+fn note(warning: &str) -> String {
+    format!("<p class=\"note\"><b>Note:</b> {}</p>\n", text(warning))
 }
 
 fn table(table: &Table) -> String {

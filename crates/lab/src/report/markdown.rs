@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::story::{self, Section, Story};
+use super::story::{self, Section, Story, own_warnings};
 use crate::record::{Outcome, Table};
 
 pub(super) fn page(story: &Story<'_>) -> String {
@@ -36,6 +36,9 @@ fn machines(story: &Story<'_>) -> String {
             let _ = writeln!(out, "| when | {} |", story.dates());
         }
         out.push('\n');
+    }
+    for warning in &story.warnings {
+        out += &note(warning);
     }
     let _ = write!(
         out,
@@ -161,8 +164,8 @@ fn experiment(story: &Story<'_>, section: &Section<'_>) -> String {
 fn foot(story: &Story<'_>, section: &Section<'_>) -> String {
     let record = section.record;
     let mut out = String::new();
-    for warning in &record.warnings {
-        let _ = writeln!(out, "> [!WARNING]\n> {}\n", text(warning));
+    for warning in own_warnings(story, section) {
+        out += &note(warning);
     }
     if !record.commands.is_empty() {
         let commands = record.commands.join("\n");
@@ -202,6 +205,10 @@ fn table(table: &Table) -> String {
         out += &line(row);
     }
     out + "\n"
+}
+
+fn note(warning: &str) -> String {
+    format!("> [!WARNING]\n> {}\n\n", text(warning))
 }
 
 fn longest_run(text: &str) -> usize {

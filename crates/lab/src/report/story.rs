@@ -12,6 +12,8 @@ use crate::{
 pub(super) struct Story<'a> {
     pub(super) machines: Vec<&'a Machine>,
     pub(super) sections: Vec<Section<'a>>,
+    /// Warnings that every record has: said once for all.
+    pub(super) warnings: Vec<&'a str>,
     /// Names of experiments of which there is no record.
     pub(super) absent: Vec<&'static str>,
     /// Directory of the records, as a link.
@@ -73,6 +75,7 @@ impl<'a> Story<'a> {
                 machine,
             });
         }
+        let warnings = in_all(records);
         let recorded: BTreeSet<&str> = records.iter().map(|r| r.name.as_str()).collect();
         let absent = experiments
             .iter()
@@ -82,6 +85,7 @@ impl<'a> Story<'a> {
         Self {
             machines,
             sections,
+            warnings,
             absent,
             data: data.to_owned(),
         }
@@ -191,6 +195,21 @@ impl<'a> Story<'a> {
     }
 }
 
+/// The warnings that all records have, in their order; none of a single record.
+fn in_all(records: &[Record]) -> Vec<&str> {
+    let Some((first, others)) = records
+        .split_first()
+        .filter(|(_, others)| !others.is_empty())
+    else {
+        return Vec::new();
+    };
+    let shared = first
+        .warnings
+        .iter()
+        .filter(|w| others.iter().all(|r| r.warnings.contains(w)));
+    shared.map(String::as_str).collect()
+}
+
 impl Section<'_> {
     pub(super) fn measured(&self) -> Option<&Measured> {
         match &self.record.outcome {
@@ -225,6 +244,15 @@ impl Section<'_> {
     pub(super) fn file(&self) -> String {
         format!("{}.json", file_name(&self.record.name))
     }
+}
+
+/// Warnings of one experiment that were not said for all.
+pub(super) fn own_warnings<'a>(
+    story: &'a Story<'_>,
+    section: &'a Section<'_>,
+) -> impl Iterator<Item = &'a str> {
+    let warnings = section.record.warnings.iter().map(String::as_str);
+    warnings.filter(|warning| !story.warnings.contains(warning))
 }
 
 /// In a word or two, what became of it.

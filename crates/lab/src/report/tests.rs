@@ -280,6 +280,17 @@ fn a_quick_record_says_so_above_all_with_itself_and_in_its_pictures() {
 }
 
 #[test]
+fn a_warning_that_all_records_have_is_said_once() {
+    let mut other = record("other", Outcome::Skipped("why".to_owned()));
+    other.warnings.push("its own".to_owned());
+    let (markdown, page, _) = both(&[of_everything(), other]);
+    for text in [markdown, page] {
+        assert_eq!(text.matches("only two cores").count(), 1);
+        assert_eq!(text.matches("its own").count(), 1);
+    }
+}
+
+#[test]
 fn records_of_different_commits_are_told_apart() {
     let mut other = record("other", Outcome::Skipped("why".to_owned()));
     other.machine.commit = "def".to_owned();
