@@ -213,8 +213,8 @@ fn experiment(story: &Story<'_>, section: &Section<'_>) -> String {
 fn foot(story: &Story<'_>, section: &Section<'_>) -> String {
     let record = section.record;
     let mut out = String::new();
-    for warning in &record.warnings {
-        let _ = writeln!(out, "<p class=\"note\"><b>Note:</b> {}</p>", text(warning));
+    for warning in own_warnings(story, section) {
+        out += &note(warning);
     }
     if !record.commands.is_empty() {
         let _ = writeln!(
