@@ -1,26 +1,23 @@
-//! Runs operations against a server, in one thread: so many at a time, or so many a second.
+//! What operations need of a thread: flows, transactions, timers and counts. [`crate::run`] has it do a work.
 
-use std::{
-    io,
-    net::SocketAddr,
-    time::{Duration, Instant},
-};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use net::Source;
 
 use crate::{
     cause::{Cause, Outcome},
-    cpu::CpuTime,
     flows::Flows,
-    io::{FlowId, Inbox, Io, Transport},
+    io::{FlowId, Io, Transport},
     message::{self, Id, Put},
-    operation::{Lane, Operation},
-    pace::{Pace, Schedule},
+    monitor::Monitor,
+    operation::{Lane, Now, Operation},
+    pace::Pace,
     plan::Connections,
     random::Random,
     scenario::Scenario,
-    statistics::Statistics,
-    timers::{Due, T2_US, Timers},
+    statistics::{Statistics, ThisSecond},
+    stop::Stop,
+    timers::{Due, Timers},
     uas,
     users::Users,
 };
@@ -37,8 +34,13 @@ pub(crate) struct Setup {
     pub(crate) outstanding_max: usize,
     /// How long one transaction may take.
     pub(crate) timeout: Duration,
-    /// Tells drivers of one run apart.
-    pub(crate) number: u16,
+    /// Which of the threads of the load it is for, and how many there are.
+    pub(crate) number: usize,
+    pub(crate) threads: usize,
+    /// Ends a run early.
+    pub(crate) stop: Stop,
+    /// Tells how far it is.
+    pub(crate) monitor: Arc<Monitor>,
 }
 
 /// One part of what a driver does.
@@ -65,147 +67,85 @@ pub(crate) struct Driver {
     pub(crate) tag: Vec<u8>,
     pub(crate) operations: Vec<Operation>,
     pub(crate) statistics: Statistics,
-    free: Vec<u32>,
+    pub(crate) second: ThisSecond,
+    pub(crate) stop: Stop,
+    pub(crate) monitor: Arc<Monitor>,
+    /// Which thread of the load this is, and of how many.
+    pub(crate) number: usize,
+    pub(crate) threads: usize,
     /// Operations under way, of each part.
-    part_under_way: Vec<usize>,
-    outstanding_max: usize,
+    pub(crate) part_under_way: Vec<usize>,
+    /// Of all parts, at most.
+    pub(crate) outstanding_max: usize,
+    pub(crate) timers: Timers,
+    pub(crate) timeout_us: u64,
+    /// When the server was last heard of.
+    pub(crate) heard_us: u64,
+    /// When the first request after that was sent; `u64::MAX`: none was.
+    pub(crate) silent_since_us: u64,
+    free: Vec<u32>,
     random: Random,
-    timers: Timers,
-    timeout_us: u64,
-    epoch: Instant,
-    now_us: u64,
-    heard_us: u64,
-}
-
-/// A part while it runs.
-struct Running {
-    schedule: Option<Schedule>,
-    outstanding_max: usize,
 }
 
 impl Driver {
     /// Without flows yet.
+    ///
+    /// # Errors
+    /// Descriptors run out.
     pub(crate) fn new(setup: Setup) -> io::Result<Self> {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let nanos = since.map_or(0, |d| d.as_nanos() as u64);
         let run = nanos ^ (u64::from(std::process::id()) << 40);
         Ok(Self {
-            io: Io::new()?,
+            io: Io::new(setup.timeout)?,
             flows: Flows::new(setup.target, setup.connections),
             target: setup.target,
             users: setup.users,
             tag: format!("L{run:016x}{:04x}", setup.number).into_bytes(),
             operations: Vec::new(),
             statistics: Statistics::default(),
-            free: Vec::new(),
+            second: ThisSecond::new(0),
+            stop: setup.stop,
+            monitor: setup.monitor,
+            number: setup.number,
+            threads: setup.threads,
             part_under_way: Vec::new(),
             outstanding_max: setup.outstanding_max,
-            random: Random::new(run ^ (u64::from(setup.number) << 48)),
             timers: Timers::default(),
             timeout_us: setup.timeout.as_micros() as u64,
-            epoch: Instant::now(),
-            now_us: 0,
             heard_us: 0,
+            silent_since_us: u64::MAX,
+            free: Vec::new(),
+            random: Random::new(run ^ ((setup.number as u64) << 48)),
         })
     }
 
     /// Opens the flows that are to be open before the first operation.
     ///
     /// # Errors
-    /// A connection is refused, or not there in time, or descriptors run out.
+    /// A connection is refused, or not there in time, or descriptors or ports run out.
     pub(crate) fn open(&mut self, callees: bool) -> io::Result<()> {
-        let deadline = Instant::now() + Duration::from_micros(self.timeout_us);
-        self.flows.open(&mut self.io, callees, deadline)
+        let timeout = Duration::from_micros(self.timeout_us);
+        let monitor = &self.monitor;
+        let mut watch = |open| monitor.has_opened(open);
+        self.flows
+            .open(&mut self.io, callees, timeout, &self.stop, &mut watch)
     }
 
-    /// Does the work and returns what came of it. Operations still under way at the end are waited
-    /// for, each at most the time that a transaction has.
-    ///
-    /// # Errors
-    /// The poller fails.
-    pub(crate) fn run(&mut self, parts: &mut [Part], work: Work) -> io::Result<Statistics> {
-        self.statistics = Statistics::new(parts.iter().map(|p| p.name.clone()));
-        self.read_clock();
-        self.heard_us = self.now_us;
-        let begun_us = self.now_us;
-        self.part_under_way = vec![0; parts.len()];
-        let mut running: Vec<Running> = parts
-            .iter()
-            .map(|part| self.running(part, begun_us, work))
-            .collect();
-        let cpu = CpuTime::of_this_thread();
-        let mut inbox = Inbox::default();
-        let mut finishes = false;
-        loop {
-            let next_us = self.begin_due(parts, &mut running, work, begun_us);
-            let is_over = next_us.is_none();
-            if is_over && self.under_way() == 0 {
-                break;
-            }
-            if is_over && !std::mem::replace(&mut finishes, true) {
-                parts.iter_mut().for_each(|p| p.scenario.finish(self));
-            }
-            self.io.turn(self.poll_timeout(next_us), &mut inbox)?;
-            self.read_clock();
-            for (message, from) in inbox.messages() {
-                self.take(parts, from, message);
-            }
-            for flow in &inbox.lost {
-                self.lost(*flow);
-            }
-            self.expire(parts);
-        }
-        let mut statistics = std::mem::take(&mut self.statistics);
-        statistics.elapsed = Duration::from_micros(self.now_us - begun_us);
-        statistics.driver = CpuTime::of_this_thread().since(cpu);
-        self.timers.clear();
-        Ok(statistics)
-    }
-
-    /// Begins what is to begin now. Returns when the next one is to; `None` when there is no more.
-    fn begin_due(
-        &mut self,
-        parts: &mut [Part],
-        running: &mut [Running],
-        work: Work,
-        begun_us: u64,
-    ) -> Option<u64> {
-        let mut next_us = None;
-        for (number, (part, state)) in parts.iter_mut().zip(running).enumerate() {
-            while !self.is_over(work, begun_us) {
-                let due_us = state.due_us(self.now_us, self.part_under_way[number]);
-                if due_us == Schedule::NEVER && state.schedule.is_some() {
-                    break;
-                }
-                if due_us > self.now_us {
-                    next_us = Some(next_us.map_or(due_us, |next: u64| next.min(due_us)));
-                    break;
-                }
-                self.begin(part, number as u8, state, due_us);
-            }
-        }
-        next_us
-    }
-
-    fn running(&mut self, part: &Part, begun_us: u64, work: Work) -> Running {
-        let (rate, poisson) = match &part.pace {
-            Pace::Outstanding(outstanding) => {
-                return Running {
-                    schedule: None,
-                    outstanding_max: *outstanding,
-                };
-            }
-            Pace::Open { rate, poisson } => (rate.clone(), *poisson),
-        };
-        let random = poisson.then(|| Random::new(self.random.bits()));
-        let length = work.duration.unwrap_or_else(|| {
-            let seconds = work.operations.unwrap_or(0) as f64 / rate.mean();
-            Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+    /// Takes a place for an operation, and counts it as under way.
+    pub(crate) fn new_operation(&mut self, part: usize, stage: u16, due_us: u64) -> u32 {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.operations.push(Operation::default());
+            (self.operations.len() - 1) as u32
         });
-        Running {
-            schedule: Some(Schedule::new(rate, random, begun_us, length, 0.0)),
-            outstanding_max: self.outstanding_max,
-        }
+        self.operations[slot as usize].renew(part as u8, stage, due_us);
+        self.part_under_way[part] += 1;
+        slot
+    }
+
+    /// Operations under way.
+    pub(crate) fn under_way(&self) -> usize {
+        self.operations.len() - self.free.len()
     }
 
     /// Chance.
@@ -213,62 +153,15 @@ impl Driver {
         &mut self.random
     }
 
-    fn is_over(&self, work: Work, begun_us: u64) -> bool {
-        self.statistics.gave_up
-            || work
-                .operations
-                .is_some_and(|n| self.statistics.begun() >= n)
-            || work
-                .duration
-                .is_some_and(|d| self.now_us - begun_us >= d.as_micros() as u64)
+    /// Now, by this thread's clock: when the turn began.
+    pub(crate) fn now_us(&self) -> u64 {
+        self.io.now_us()
     }
 
-    fn begin(&mut self, part: &mut Part, number: u8, state: &mut Running, due_us: u64) {
-        if let Some(schedule) = &mut state.schedule {
-            schedule.advance();
-        }
-        if self.under_way() == 0 {
-            self.heard_us = self.now_us; // silence counts from here
-        }
-        let full = self.under_way() >= self.outstanding_max;
-        let counts = &mut self.statistics.parts[usize::from(number)];
-        counts.begun += 1;
-        self.statistics
-            .late_us
-            .record(self.now_us.saturating_sub(due_us));
-        if full {
-            counts.failures.count(Cause::NotBegun);
-            return;
-        }
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.operations.push(Operation::default());
-            (self.operations.len() - 1) as u32
-        });
-        self.operations[slot as usize].renew(number, due_us);
-        self.part_under_way[usize::from(number)] += 1;
-        part.scenario.begin(self, slot);
-    }
-
-    /// Operations under way.
-    fn under_way(&self) -> usize {
-        self.operations.len() - self.free.len()
-    }
-
-    /// How long to sleep. A poller's timeouts are whole milliseconds, so what is due sooner is
-    /// awaited without sleeping.
-    fn poll_timeout(&self, next_us: Option<u64>) -> Duration {
-        let next = next_us.unwrap_or(u64::MAX);
-        let next = next.min(self.timers.next().unwrap_or(u64::MAX));
-        let wait_us = next.saturating_sub(self.now_us).min(1_000_000);
-        Duration::from_millis(wait_us.saturating_sub(1000).div_ceil(1000))
-    }
-
-    fn read_clock(&mut self) {
-        self.now_us = self.epoch.elapsed().as_micros() as u64;
-    }
-
-    fn take(&mut self, parts: &mut [Part], from: &Source, message: &[u8]) {
-        self.heard_us = self.now_us;
+    /// Takes a message in.
+    pub(crate) fn take(&mut self, parts: &mut [Part], from: &Source, message: &[u8]) {
+        self.heard_us = self.now_us();
+        self.silent_since_us = u64::MAX;
         let via = message::field(message, message::VIA);
         let id = via.and_then(|via| Id::find(&self.tag, via));
         match (message::code(message), id) {
@@ -291,7 +184,7 @@ impl Driver {
     }
 
     fn response(&mut self, parts: &mut [Part], id: Id, code: u16, message: &[u8]) {
-        let now_us = self.now_us;
+        let now_us = self.now_us();
         let Some(operation) = self.operation(id) else {
             return; // of an operation that has ended
         };
@@ -305,7 +198,7 @@ impl Driver {
         };
         transaction.provisional = true;
         transaction.unanswered = code < 200;
-        let took_us = now_us - transaction.sent_us;
+        let took_us = now_us.saturating_sub(transaction.sent_us);
         self.statistics.parts[number].responses[usize::from(code)] += 1;
         if code < 200 {
             return scenario.provisional(self, id, code, message);
@@ -323,10 +216,12 @@ impl Driver {
     /// The flow on which the operation's next transaction goes, by the lifetime of connections: opened if need be. It becomes the
     /// operation's `flow`. `None`: it can't be opened, and the operation has ended.
     pub(crate) fn next_flow(&mut self, slot: u32, user: usize) -> Option<FlowId> {
-        let operation = &mut self.operations[slot as usize];
-        match self.flows.next(&mut self.io, operation, user) {
+        let next = self
+            .flows
+            .next(&mut self.io, &mut self.operations, slot, user);
+        match next {
             Ok(flow) => {
-                operation.flow = flow;
+                self.operations[slot as usize].flow = flow;
                 Some(flow)
             }
             Err(cause) => {
@@ -334,6 +229,16 @@ impl Driver {
                 None
             }
         }
+    }
+
+    /// The flow that a callee is reached over, for an operation of the callee's. It becomes the operation's `flow`.
+    pub(crate) fn callee_flow(&mut self, slot: u32, user: usize) -> FlowId {
+        let flow = self.flows.callee(user);
+        self.operations[slot as usize].flow = flow;
+        if !self.io.is_udp(flow) && !self.operations[slot as usize].attached {
+            self.flows.attach(&mut self.operations, slot, flow);
+        }
+        flow
     }
 
     /// Own address of a flow as a Via and a Contact have it.
@@ -367,29 +272,49 @@ impl Driver {
     /// Sends the `request` of a lane as the operation's newest transaction, and looks after it: sends it
     /// again over UDP (RFC 3261 sections 17.1.1.2 and 17.1.2.2), ends the operation when it has had its time.
     pub(crate) fn transact(&mut self, slot: u32, lane: Lane) {
-        let id = self.id(slot);
-        let now_us = self.now_us;
+        let (now_us, timeout_us) = (self.now_us(), self.timeout_us);
         let operation = &mut self.operations[slot as usize];
-        let flow = operation.flow;
+        let (flow, step) = (operation.flow, operation.step);
+        let datagrams = self.io.is_udp(flow);
         let transaction = operation.lane(lane);
-        transaction.begin(id.step, flow, now_us);
+        transaction.begin(step, flow, datagrams, now_us, timeout_us);
         self.io.send(flow, self.target, &transaction.request);
-        self.timers
-            .arm(now_us, transaction.wait_us, id, Due::Request);
+        self.silent_since_us = self.silent_since_us.min(now_us);
+        self.look_later(slot);
+    }
+
+    /// Has the timers look at an operation when there is something to do about its transactions. A look that
+    /// is to come anyway, if only for an operation that had the place before, is used: most operations end long before.
+    fn look_later(&mut self, slot: u32) {
+        let now_us = self.now_us();
+        let operation = &mut self.operations[slot as usize];
+        if let Some(at_us) = operation.next_us()
+            && at_us < operation.look_us
+        {
+            operation.look_us = at_us;
+            self.timers.look(now_us, at_us, slot);
+        }
     }
 
     /// Has [`Scenario::due`] called after `wait_us`, unless the operation has ended by then.
     pub(crate) fn arm(&mut self, wait_us: u64, id: Id, due: Due) {
-        self.timers.arm(self.now_us, wait_us, id, due);
+        let now_us = self.now_us();
+        if due == Due::Answer {
+            self.operations[id.slot as usize].ring_until_us = now_us + wait_us;
+        }
+        self.timers.arm(now_us, wait_us, id, due);
     }
 
     /// Records the operation's latency: from when it was due until now.
     pub(crate) fn record_latency(&mut self, slot: u32) {
         let operation = &self.operations[slot as usize];
-        let latency_us = self.now_us - operation.due_us;
-        self.statistics.parts[usize::from(operation.part)]
-            .latency_us
-            .record(latency_us);
+        let latency_us = self.now_us().saturating_sub(operation.due_us);
+        self.second.record(latency_us);
+        let (part, stage) = (usize::from(operation.part), usize::from(operation.stage));
+        self.statistics.parts[part].latency_us.record(latency_us);
+        if let Some(step) = self.statistics.steps.get_mut(stage) {
+            step.latency_us.record(latency_us);
+        }
     }
 
     /// Ends an operation and counts it. Nothing happens when it has ended already.
@@ -401,83 +326,98 @@ impl Driver {
         operation.busy = false;
         operation.main.unanswered = false;
         operation.side.unanswered = false;
-        let part = &mut self.statistics.parts[usize::from(operation.part)];
-        self.part_under_way[usize::from(operation.part)] -= 1;
+        let number = usize::from(operation.part);
+        self.part_under_way[number] -= 1;
+        let part = &mut self.statistics.parts[number];
         match outcome {
-            Outcome::Good => part.succeeded += 1,
+            Outcome::Good => {
+                part.succeeded += 1;
+                if let Some(step) = self.statistics.steps.get_mut(usize::from(operation.stage)) {
+                    step.succeeded += 1;
+                }
+            }
             Outcome::Failed(cause) => part.failures.count(cause),
         }
-        self.flows.ended(&mut self.io, operation);
+        if operation.attached {
+            self.flows
+                .leave(&mut self.io, &mut self.operations, slot, outcome);
+        }
         self.free.push(slot);
     }
 
-    fn expire(&mut self, parts: &mut [Part]) {
-        while let Some((id, due)) = self.timers.expired(self.now_us) {
-            let Some(operation) = self.operation(id) else {
-                continue;
-            };
-            let part = usize::from(operation.part);
+    /// Does what the timers say.
+    pub(crate) fn expire(&mut self, parts: &mut [Part]) {
+        while let Some((at_us, id, due)) = self.timers.expired(self.now_us()) {
             if due == Due::Request {
-                self.request_due(id);
-            } else {
+                self.look(at_us, id.slot);
+            } else if let Some(operation) = self.operation(id) {
+                let part = usize::from(operation.part);
                 parts[part].scenario.due(self, id, due);
             }
         }
-        if self.under_way() > 0 && self.now_us - self.heard_us > 2 * self.timeout_us {
-            self.give_up();
-        }
     }
 
-    fn request_due(&mut self, id: Id) {
-        let (now_us, timeout_us) = (self.now_us, self.timeout_us);
-        let operation = &mut self.operations[id.slot as usize];
-        let Some(transaction) = operation.waiting(id.step) else {
-            return;
-        };
-        let age_us = now_us - transaction.sent_us;
-        if age_us >= timeout_us {
-            return self.end(id.slot, Outcome::Failed(Cause::Timeout));
+    /// Looks at an operation's transactions: sends a request again, or ends the operation when one has had its time.
+    fn look(&mut self, at_us: u64, slot: u32) {
+        let (now_us, timeout_us) = (self.now_us(), self.timeout_us);
+        let operation = &mut self.operations[slot as usize];
+        if operation.look_us != at_us {
+            return; // an earlier one has taken its place
         }
-        if self.io.is_udp(transaction.flow) && !(transaction.invite && transaction.provisional) {
-            self.io
-                .send(transaction.flow, self.target, &transaction.request);
-            self.statistics.retransmissions += 1;
-        }
-        transaction.wait_us = match (transaction.invite, transaction.provisional) {
-            (true, _) => transaction.wait_us * 2,
-            (false, true) => T2_US,
-            (false, false) => (transaction.wait_us * 2).min(T2_US),
-        };
-        let wait_us = transaction.wait_us.min(timeout_us - age_us);
-        self.timers.arm(now_us, wait_us, id, Due::Request);
-    }
-
-    /// A connection is gone, and what was under way on it. Rare, so it may look at every operation.
-    fn lost(&mut self, flow: FlowId) {
-        for slot in 0..self.operations.len() as u32 {
-            let operation = &self.operations[slot as usize];
-            if operation.busy && operation.flow == flow {
-                self.end(slot, Outcome::Failed(Cause::ConnectionLost));
+        operation.look_us = u64::MAX;
+        let ring_until_us = operation.ring_until_us;
+        let mut timed_out = false;
+        for transaction in [&mut operation.main, &mut operation.side] {
+            match transaction.act(now_us, ring_until_us, timeout_us) {
+                Now::Nothing => {}
+                Now::SendAgain => {
+                    self.io
+                        .send(transaction.flow, self.target, &transaction.request);
+                    self.statistics.retransmissions += 1;
+                    let stage = usize::from(operation.stage);
+                    if let Some(step) = self.statistics.steps.get_mut(stage) {
+                        step.retransmissions += 1;
+                    }
+                }
+                Now::TimedOut => timed_out = true,
             }
         }
-    }
-
-    /// Nothing has been heard for so long that the server must be gone: what is under way ends.
-    fn give_up(&mut self) {
-        for slot in 0..self.operations.len() as u32 {
-            self.end(slot, Outcome::Failed(Cause::GaveUp));
+        if timed_out {
+            // A server that has said nothing at all for so long is not waited for with each operation anew.
+            let silent_us = now_us.saturating_sub(self.silent_since_us);
+            self.statistics.gave_up |= silent_us >= 2 * timeout_us;
+            return self.end(slot, Outcome::Failed(Cause::Timeout));
         }
-        self.statistics.gave_up = true;
+        self.look_later(slot);
     }
-}
 
-impl Running {
-    /// When the next operation is due; never when one has to end first.
-    fn due_us(&self, now_us: u64, under_way: usize) -> u64 {
-        match &self.schedule {
-            Some(schedule) => schedule.due_us(),
-            None if under_way < self.outstanding_max => now_us,
-            None => Schedule::NEVER,
+    /// A connection is open: what waited for that leaves now.
+    pub(crate) fn opened(&mut self, flow: FlowId, setup_us: u64) {
+        self.flows.has_opened(setup_us);
+        let now_us = self.now_us();
+        let mut next = self.flows.operation_on(flow);
+        while let Some(operation) = next.and_then(|slot| self.operations.get_mut(slot as usize)) {
+            for transaction in [&mut operation.main, &mut operation.side] {
+                if transaction.unanswered && transaction.flow == flow {
+                    transaction.sent_us = now_us;
+                }
+            }
+            next = Some(operation.after);
+        }
+    }
+
+    /// A connection is gone, and what was under way on it.
+    pub(crate) fn lost(&mut self, flow: FlowId, cause: Cause) {
+        self.statistics.rubbish += u64::from(cause == Cause::Rubbish);
+        while let Some(slot) = self.flows.operation_on(flow) {
+            self.end(slot, Outcome::Failed(cause));
+        }
+    }
+
+    /// Ends what is under way.
+    pub(crate) fn end_all(&mut self, cause: Cause) {
+        for slot in 0..self.operations.len() as u32 {
+            self.end(slot, Outcome::Failed(cause));
         }
     }
 }

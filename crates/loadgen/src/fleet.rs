@@ -1,21 +1,34 @@
-//! All drivers of a load together.
+//! All drivers of a load together, a thread each.
 
-use std::io;
+use std::{
+    io, panic,
+    sync::{Arc, mpsc},
+    thread,
+    time::Duration,
+};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
     driver::{Driver, Part, Setup, Work},
-    pace::Pace,
+    io::Transport,
+    monitor::Monitor,
+    pace::{Pace, share},
     parts,
-    plan::Plan,
+    plan::{Lifetime, PartPlan, Plan},
     statistics::Statistics,
 };
 
 /// Drivers that are ready to run: users made, connections open, callees registered.
 pub(crate) struct Fleet {
+    workers: Vec<Worker>,
+}
+
+/// What works in one thread.
+struct Worker {
     driver: Driver,
     parts: Vec<Part>,
+    monitor: Arc<Monitor>,
 }
 
 /// How far a preparation is, of all threads together.
@@ -27,28 +40,42 @@ pub(crate) struct Preparation {
     pub(crate) callees_wanted: u64,
 }
 
+/// How often those who watch are told.
+const WATCHED_EVERY: Duration = Duration::from_millis(200);
+/// Descriptors that are not connections.
+const DESCRIPTORS_OTHER: u64 = 64;
+
 impl Fleet {
     /// Prepares a load. `watch` is told a few times a second how far it is.
     ///
     /// # Errors
-    /// A connection that can't be opened, callees that can't register.
+    /// A connection that can't be opened, callees that can't register, too few descriptors; or `plan.stop` is asked.
     pub(crate) fn prepare(plan: &Plan, watch: &mut dyn FnMut(&Preparation)) -> io::Result<Self> {
-        watch(&Preparation::default()); // TODO(engine): and while it goes on; `plan.stop`
-        // What can't be raised shows when descriptors run out.
-        let _ = net::limits::raise_descriptors();
-        // TODO(engine): threads
-        let mut driver = Driver::new(Setup {
-            target: plan.target.address,
-            users: plan.users.clone(),
-            connections: plan.connections.clone(),
-            outstanding_max: plan.outstanding_max,
-            timeout: plan.timeout,
-            number: 0,
+        let wanted = wanted(plan);
+        check_descriptors(plan, wanted.connections_wanted)?;
+        let plans = plan.shares();
+        let monitors: Vec<Arc<Monitor>> = plans.iter().map(|_| Arc::default()).collect();
+        let work = plans
+            .iter()
+            .zip(&monitors)
+            .enumerate()
+            .map(|(number, (own, monitor))| {
+                let (threads, monitor) = (plans.len(), Arc::clone(monitor));
+                move || Worker::prepare(own, number, threads, monitor)
+            });
+        let mut callees = vec![0; plans.len()];
+        let workers = together(work.collect(), &mut || {
+            for (count, monitor) in callees.iter_mut().zip(&monitors) {
+                *count = monitor.take().map_or(*count, |s| s.succeeded());
+                monitor.ask();
+            }
+            watch(&Preparation {
+                connections: monitors.iter().map(|m| m.opened()).sum(),
+                callees: callees.iter().sum::<u64>().min(wanted.callees_wanted),
+                ..wanted
+            });
         })?;
-        driver.open(plan.parts.iter().any(|p| p.kind.callees().is_some()))?;
-        parts::register_callees(&mut driver, &plan.parts)?;
-        let parts = plan.parts.iter().map(parts::part).collect();
-        Ok(Self { driver, parts })
+        Ok(Self { workers })
     }
 
     /// Does the work. `watch` is told a few times a second what has come of it so far.
@@ -60,12 +87,232 @@ impl Fleet {
         work: Work,
         watch: &mut dyn FnMut(&Statistics),
     ) -> io::Result<Statistics> {
-        let _ = watch; // TODO(engine)
-        self.driver.run(&mut self.parts, work)
+        let threads = self.workers.len();
+        let monitors: Vec<_> = self
+            .workers
+            .iter()
+            .map(|c| Arc::clone(&c.monitor))
+            .collect();
+        let mut latest: Vec<Statistics> = vec![Statistics::default(); threads];
+        let runs = self.workers.iter_mut().enumerate().map(|(number, worker)| {
+            let work = work.share(number, threads);
+            move || worker.driver.run(&mut worker.parts, work)
+        });
+        let all = together(runs.collect(), &mut || {
+            for (known, monitor) in latest.iter_mut().zip(&monitors) {
+                if let Some(told) = monitor.take() {
+                    *known = told;
+                }
+                monitor.ask();
+            }
+            let known = sum(&latest);
+            if !known.parts.is_empty() {
+                watch(&known);
+            }
+        })?;
+        let all = sum(&all);
+        watch(&all);
+        Ok(all)
     }
 
     /// Paces a part anew for the next run.
     pub(crate) fn set_pace(&mut self, part: usize, pace: Pace) {
-        self.parts[part].pace = pace;
+        let threads = self.workers.len();
+        for (number, worker) in self.workers.iter_mut().enumerate() {
+            worker.parts[part].pace = pace.share(number, threads);
+        }
     }
+}
+
+impl Worker {
+    fn prepare(
+        plan: &Plan,
+        number: usize,
+        threads: usize,
+        monitor: Arc<Monitor>,
+    ) -> io::Result<Self> {
+        net::exact_timeouts();
+        let mut driver = Driver::new(Setup {
+            target: plan.target.address,
+            users: plan.users.clone(),
+            connections: plan.connections.clone(),
+            outstanding_max: plan.outstanding_max,
+            timeout: plan.timeout,
+            number,
+            threads,
+            stop: plan.stop.clone(),
+            monitor: Arc::clone(&monitor),
+        })?;
+        driver.open(plan.parts.iter().any(|p| p.kind.callees().is_some()))?;
+        parts::register_callees(&mut driver, &plan.parts)?;
+        let mut parts: Vec<Part> = plan.parts.iter().map(parts::part).collect();
+        if plan.warm_up > 0 {
+            warm_up(&mut driver, &mut parts, plan.warm_up)?;
+        }
+        Ok(Self {
+            driver,
+            parts,
+            monitor,
+        })
+    }
+}
+
+/// Operations under way while warming up, whatever the pace of the run is.
+const WARM_UP_OUTSTANDING: usize = 64;
+
+fn warm_up(driver: &mut Driver, parts: &mut [Part], operations: u64) -> io::Result<()> {
+    let pace = |_| Pace::Outstanding(WARM_UP_OUTSTANDING);
+    let paces: Vec<Pace> = parts
+        .iter_mut()
+        .map(|part| std::mem::replace(&mut part.pace, pace(())))
+        .collect();
+    let work = Work {
+        operations: Some(operations),
+        duration: None,
+    };
+    driver.prepare(parts, work)?;
+    for (part, pace) in parts.iter_mut().zip(paces) {
+        part.pace = pace;
+    }
+    Ok(())
+}
+
+/// Has each do its work in a thread of its own, and calls `watch` meanwhile. Returns all results, in order, or the first error.
+fn together<T: Send>(
+    works: Vec<impl FnOnce() -> io::Result<T> + Send>,
+    watch: &mut dyn FnMut(),
+) -> io::Result<Vec<T>> {
+    thread::scope(|scope| {
+        // Nothing is sent: that all senders are gone says that all threads are done.
+        let (alive, done) = mpsc::channel::<()>();
+        let threads: Vec<_> = works
+            .into_iter()
+            .map(|work| {
+                let alive = alive.clone();
+                scope.spawn(move || {
+                    let _alive = alive;
+                    net::exact_timeouts();
+                    work()
+                })
+            })
+            .collect();
+        drop(alive);
+        while done.recv_timeout(WATCHED_EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
+            watch();
+        }
+        threads
+            .into_iter()
+            .map(|t| t.join().unwrap_or_else(|p| panic::resume_unwind(p)))
+            .collect()
+    })
+}
+
+fn sum(all: &[Statistics]) -> Statistics {
+    let mut sum = Statistics::default();
+    for one in all.iter().filter(|s| !s.parts.is_empty()) {
+        sum.add(one);
+    }
+    sum
+}
+
+impl Work {
+    /// One thread's share.
+    fn share(self, number: usize, of: usize) -> Self {
+        let whole = self.operations;
+        Self {
+            operations: whole.map(|n| share(n as usize, number, of) as u64),
+            ..self
+        }
+    }
+}
+
+impl Plan {
+    /// What each thread does. Users are shared out in pairs, so that who calls and who is called are of one thread; there are no more
+    /// threads than pairs. Each thread has a connection at least. The users stay all: a part's range says whose they are.
+    fn shares(&self) -> Vec<Self> {
+        let pairs = self.parts.iter().map(|p| p.users.len() / 2).max();
+        let threads = self.threads.min(pairs.unwrap_or(1)).max(1);
+        let share_of = |number: usize| Self {
+            parts: self
+                .parts
+                .iter()
+                .map(|part| part.share(number, threads))
+                .collect(),
+            connections: crate::plan::Connections {
+                count: share(self.connections.count.max(threads), number, threads),
+                sources: rotated(&self.connections.sources, number),
+                ..self.connections.clone()
+            },
+            outstanding_max: share(self.outstanding_max, number, threads),
+            warm_up: share(self.warm_up as usize, number, threads) as u64,
+            ..self.clone()
+        };
+        (0..threads).map(share_of).collect()
+    }
+
+    fn has_callees(&self) -> bool {
+        self.parts.iter().any(|p| p.kind.callees().is_some())
+    }
+}
+
+impl PartPlan {
+    fn share(&self, number: usize, of: usize) -> Self {
+        let pairs = self.users.len() / 2;
+        let before = |n: usize| 2 * (0..n).map(|i| share(pairs, i, of)).sum::<usize>();
+        let start = self.users.start + before(number);
+        let end = match number + 1 == of {
+            true => self.users.end, // with the one that is left over
+            false => self.users.start + before(number + 1),
+        };
+        Self {
+            users: start..end,
+            pace: self.pace.share(number, of),
+            ..self.clone()
+        }
+    }
+}
+
+/// The same addresses, from another one on: threads do not all begin with the same.
+fn rotated<T: Clone>(list: &[T], by: usize) -> Vec<T> {
+    let mut list = list.to_vec();
+    let count = list.len().max(1);
+    list.rotate_left(by % count);
+    list
+}
+
+/// What is to be opened and registered before a run.
+fn wanted(plan: &Plan) -> Preparation {
+    let count = plan.connections.count.max(plan.threads) as u64;
+    let connections = &plan.connections;
+    let persistent = connections.lifetime == Lifetime::Persistent;
+    let callers = connections.transport == Transport::Tcp && persistent;
+    let callees = connections.callee_transport == Transport::Tcp && plan.has_callees();
+    let with_callees = plan.parts.iter().filter(|p| p.kind.callees().is_some());
+    Preparation {
+        connections_wanted: count * (u64::from(callers) + u64::from(callees)),
+        callees_wanted: with_callees.map(|p| p.users.len() as u64 / 2).sum(),
+        ..Preparation::default()
+    }
+}
+
+/// # Errors
+/// The connections that are to be open before the run need more descriptors than this process may have.
+fn check_descriptors(plan: &Plan, connections: u64) -> io::Result<()> {
+    let Ok(limit) = net::limits::raise_descriptors() else {
+        return Ok(()); // what can't be read shows when they run out
+    };
+    let connections = match plan.connections.lifetime {
+        Lifetime::PersistentOpen => connections + plan.users.len() as u64,
+        _ => connections,
+    };
+    let needed = connections + DESCRIPTORS_OTHER;
+    if needed <= limit || plan.connections.transport == Transport::Udp {
+        return Ok(());
+    }
+    let processes = needed.div_ceil(limit.saturating_sub(DESCRIPTORS_OTHER).max(1));
+    let text = format!(
+        "{connections} connections need {needed} descriptors, and this process may have {limit} (RLIMIT_NOFILE): \
+         raise the limit with `ulimit -n {needed}`, or spread the load with `--processes {processes}`"
+    );
+    Err(io::Error::other(text))
 }

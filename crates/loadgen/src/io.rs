@@ -1,16 +1,18 @@
 //! The sockets of the tools: UDP sockets and TCP connections, called flows here, of one thread.
 
 use std::{
-    collections::HashMap,
+    fmt::Write as _,
     io,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     ops::Range,
     time::{Duration, Instant},
 };
 
-use net::{Closed, ConnectionId, Handler, Net, Options, SocketOptions, Source, bind_udp};
+use net::{Closed, ConnectionId, Handler, Net, Options, SocketOptions, Source, Why, bind_udp};
 
-/// Index of a flow. Used again once the flow is closed.
+use crate::cause::Cause;
+
+/// Index of a flow. Used again once the flow is released.
 pub(crate) type FlowId = u32;
 
 /// What carries messages.
@@ -26,9 +28,11 @@ pub(crate) struct Inbox {
     bytes: Vec<u8>,
     messages: Vec<(Range<usize>, Source)>,
     connected: Vec<ConnectionId>,
-    closed: Vec<ConnectionId>,
-    /// Flows that ended without having been closed from here.
-    pub(crate) lost: Vec<FlowId>,
+    ended: Vec<(ConnectionId, Cause)>,
+    /// Flows that are open now, and how long that took, microseconds.
+    pub(crate) opened: Vec<(FlowId, u64)>,
+    /// Flows that ended without having been closed from here, and why.
+    pub(crate) lost: Vec<(FlowId, Cause)>,
 }
 
 impl Inbox {
@@ -43,7 +47,8 @@ impl Inbox {
         self.bytes.clear();
         self.messages.clear();
         self.connected.clear();
-        self.closed.clear();
+        self.ended.clear();
+        self.opened.clear();
         self.lost.clear();
     }
 }
@@ -56,19 +61,30 @@ impl Handler for Inbox {
         self.messages.push((start..self.bytes.len(), *from));
     }
 
+    fn broken(&mut self, _: &mut net::Io, from: &Source, _: &[u8], _: sip_wire::ParseError) {
+        self.ended.push((from.connection, Cause::Rubbish));
+    }
+
     fn connected(&mut self, _: &mut net::Io, id: ConnectionId) {
         self.connected.push(id);
     }
 
     fn closed(&mut self, _: &mut net::Io, closed: &Closed) {
-        self.closed.push(closed.id);
+        let cause = match closed.why {
+            Why::NotOpened => Cause::Unreachable,
+            Why::Broken | Why::HeldTooMuch => Cause::Rubbish,
+            _ => Cause::ConnectionLost,
+        };
+        self.ended.push((closed.id, cause));
     }
 }
 
 struct Flow {
     path: Path,
     /// Own address as text.
-    host: Box<str>,
+    host: String,
+    /// When it began to open, by this thread's clock.
+    begun_us: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -78,64 +94,113 @@ enum Path {
     Closed,
 }
 
-/// All flows of one thread.
+/// All flows of one thread, and its clock.
 pub(crate) struct Io {
     net: Net,
     start: Instant,
+    now_us: u64,
     flows: Vec<Flow>,
     free: Vec<FlowId>,
-    by_connection: HashMap<u64, FlowId>,
+    /// The flow of each connection that is not closed, by the connection's slot.
+    by_slot: Vec<Option<(ConnectionId, FlowId)>>,
 }
 
+/// Bytes that may wait for the server on one connection.
+const PUSHED_BACK_BYTES_MAX: usize = 64 * 1024 * 1024;
+
 impl Io {
-    /// Without flows.
-    pub(crate) fn new() -> io::Result<Self> {
+    /// Without flows. A connection that is not open after `timeout` is unreachable.
+    pub(crate) fn new(timeout: Duration) -> io::Result<Self> {
+        let options = Options {
+            connect_ms: timeout.as_millis().clamp(1, u128::from(u32::MAX)) as u32,
+            idle_ms: 0,
+            pushed_back_bytes_max: PUSHED_BACK_BYTES_MAX,
+            ..Options::default()
+        };
         Ok(Self {
-            net: Net::new(Options::default())?,
+            net: Net::new(options)?,
             start: Instant::now(),
+            now_us: 0,
             flows: Vec::new(),
             free: Vec::new(),
-            by_connection: HashMap::new(),
+            by_slot: Vec::new(),
         })
     }
 
+    /// When this turn began: microseconds since this was made.
+    pub(crate) fn now_us(&self) -> u64 {
+        self.now_us
+    }
+
+    /// Looks at the clock.
+    pub(crate) fn read_clock(&mut self) {
+        self.now_us = self.start.elapsed().as_micros() as u64;
+    }
+
+    /// Connections that are open, or being opened or closed.
+    pub(crate) fn connections(&mut self) -> u64 {
+        self.net.io().counters().connections_open
+    }
+
     /// Opens a UDP socket on any port of an address.
-    pub(crate) fn udp(&mut self, address: SocketAddr) -> io::Result<FlowId> {
+    pub(crate) fn udp(&mut self, address: IpAddr) -> io::Result<FlowId> {
         let options = SocketOptions {
             shared: false,
             ..SocketOptions::default()
         };
-        let socket = bind_udp(address, &options)?;
+        let socket = bind_udp(SocketAddr::new(address, 0), &options)?;
         let local = socket.local_addr()?;
         let number = self.net.add_udp(socket)?;
-        Ok(self.put(Path::Udp(number), local))
-    }
-
-    /// Begins a connection. What is sent meanwhile waits.
-    pub(crate) fn connect(&mut self, peer: SocketAddr) -> io::Result<FlowId> {
-        let id = self.net.io().connect(peer, None)?;
-        let local = self.net.io().addresses(id).map_or(peer, |(local, _)| local);
-        let connected = false;
-        let flow = self.put(Path::Tcp { id, connected }, local);
-        self.by_connection.insert(id.0, flow);
+        let flow = self.new_flow();
+        self.set(flow, Path::Udp(number), local);
         Ok(flow)
     }
 
-    /// Closes a connection.
-    pub(crate) fn close(&mut self, flow: FlowId) {
-        if let Some(Path::Tcp { id, .. }) = self.path(flow) {
-            self.net.io().close(id);
-            self.forget(id);
+    /// Begins a connection, from an address of this machine if one is given. What is sent meanwhile waits.
+    pub(crate) fn connect(
+        &mut self,
+        peer: SocketAddr,
+        source: Option<IpAddr>,
+    ) -> io::Result<FlowId> {
+        let flow = self.new_flow();
+        let begun = self.reconnect(flow, peer, source);
+        if let Err(error) = begun {
+            self.free.push(flow);
+            return Err(error);
         }
+        Ok(flow)
     }
 
-    /// Whether the flow is a UDP socket or a connection that has been opened.
-    pub(crate) fn is_connected(&self, flow: FlowId) -> bool {
-        match self.path(flow) {
-            Some(Path::Udp(_)) => true,
-            Some(Path::Tcp { connected, .. }) => connected,
-            Some(Path::Closed) | None => false,
+    /// Begins another connection for a flow that is closed.
+    pub(crate) fn reconnect(
+        &mut self,
+        flow: FlowId,
+        peer: SocketAddr,
+        source: Option<IpAddr>,
+    ) -> io::Result<()> {
+        let source = source.map(|ip| SocketAddr::new(ip, 0));
+        let id = self.net.io().connect(peer, source)?;
+        let local = self.net.io().addresses(id).map_or(peer, |(local, _)| local);
+        let connected = false;
+        self.set(flow, Path::Tcp { id, connected }, local);
+        let slot = slot_of(id);
+        if self.by_slot.len() <= slot {
+            self.by_slot.resize(slot + 1, None);
         }
+        self.by_slot[slot] = Some((id, flow));
+        Ok(())
+    }
+
+    /// Closes a connection: at once, or when what was sent on it is written. Its flow is used again for another.
+    pub(crate) fn release(&mut self, flow: FlowId, at_once: bool) {
+        if let Some(Path::Tcp { id, .. }) = self.path(flow) {
+            match at_once {
+                true => self.net.io().close(id),
+                false => self.net.io().close_when_written(id),
+            }
+            self.forget(id);
+        }
+        self.free.push(flow);
     }
 
     /// Whether the flow has ended.
@@ -174,23 +239,24 @@ impl Io {
     pub(crate) fn turn(&mut self, timeout: Duration, inbox: &mut Inbox) -> io::Result<()> {
         inbox.clear();
         self.net.flush(inbox);
-        let wait = if inbox.closed.is_empty() {
-            timeout
-        } else {
-            Duration::ZERO
+        let wait = match inbox.ended.is_empty() {
+            true => timeout,
+            false => Duration::ZERO,
         };
         self.net.wait(Some(wait))?;
-        let now_ms = self.start.elapsed().as_millis() as u64;
-        self.net.turn(now_ms, inbox);
+        self.read_clock();
+        self.net.turn(self.now_us / 1000, inbox);
         for id in &inbox.connected {
-            if let Some(flow) = self.by_connection.get(&id.0) {
-                let connected = true;
-                let id = *id;
-                self.flows[*flow as usize].path = Path::Tcp { id, connected };
+            if let Some(flow) = self.flow_of(*id) {
+                let (id, connected) = (*id, true);
+                let state = &mut self.flows[flow as usize];
+                state.path = Path::Tcp { id, connected };
+                inbox.opened.push((flow, self.now_us - state.begun_us));
             }
         }
-        for id in std::mem::take(&mut inbox.closed) {
-            inbox.lost.extend(self.forget(id));
+        for (id, cause) in inbox.ended.drain(..) {
+            let lost = self.forget(id);
+            inbox.lost.extend(lost.map(|flow| (flow, cause)));
         }
         Ok(())
     }
@@ -199,23 +265,42 @@ impl Io {
         self.flows.get(flow as usize).map(|f| f.path)
     }
 
+    fn flow_of(&self, id: ConnectionId) -> Option<FlowId> {
+        match self.by_slot.get(slot_of(id)) {
+            Some(Some((known, flow))) if *known == id => Some(*flow),
+            _ => None,
+        }
+    }
+
     fn forget(&mut self, id: ConnectionId) -> Option<FlowId> {
-        let flow = self.by_connection.remove(&id.0)?;
+        let flow = self.flow_of(id)?;
+        self.by_slot[slot_of(id)] = None;
         self.flows[flow as usize].path = Path::Closed;
-        self.free.push(flow);
         Some(flow)
     }
 
-    fn put(&mut self, path: Path, local: SocketAddr) -> FlowId {
-        let flow = Flow {
-            path,
-            host: local.to_string().into(),
-        };
-        if let Some(id) = self.free.pop() {
-            self.flows[id as usize] = flow;
-            return id;
-        }
-        self.flows.push(flow);
-        (self.flows.len() - 1) as FlowId
+    fn new_flow(&mut self) -> FlowId {
+        self.free.pop().unwrap_or_else(|| {
+            self.flows.push(Flow {
+                path: Path::Closed,
+                host: String::new(),
+                begun_us: 0,
+            });
+            (self.flows.len() - 1) as FlowId
+        })
     }
+
+    fn set(&mut self, flow: FlowId, path: Path, local: SocketAddr) {
+        let begun_us = self.start.elapsed().as_micros() as u64;
+        let flow = &mut self.flows[flow as usize];
+        flow.path = path;
+        flow.begun_us = begun_us;
+        flow.host.clear();
+        let _ = write!(flow.host, "{local}"); // into a String: it can't fail
+    }
+}
+
+/// The low half of an identifier is the connection's place in a table, which is used again.
+fn slot_of(id: ConnectionId) -> usize {
+    id.0 as u32 as usize
 }

@@ -1,6 +1,6 @@
 //! What the parts of a plan are made of, and what has to be there before they begin.
 
-use std::io;
+use std::{collections::BTreeSet, io};
 
 use crate::{
     call::Calls,
@@ -49,7 +49,7 @@ pub(crate) fn part(plan: &PartPlan) -> Part {
     }
 }
 
-/// Registers the callees of all parts over the callees' flows: every other user.
+/// Registers the callees of all parts over the callees' flows: every other user of each part.
 ///
 /// # Errors
 /// Not all could register; the text says what came of it.
@@ -57,8 +57,12 @@ pub(crate) fn register_callees(driver: &mut Driver, plans: &[PartPlan]) -> io::R
     let Some(digest) = plans.iter().find_map(|p| p.kind.callees()) else {
         return Ok(());
     };
-    let callees = (1..driver.users.len()).step_by(2);
-    let mut requests = Requests::new(requests::Kind::Register, callees);
+    let with_callees = plans.iter().filter(|p| p.kind.callees().is_some());
+    // Parts may share users; each registers once.
+    let callees: BTreeSet<usize> = with_callees
+        .flat_map(|p| (p.users.start + 1..p.users.end).step_by(2))
+        .collect();
+    let mut requests = Requests::new(requests::Kind::Register, callees.into_iter());
     requests.digest = digest;
     requests.as_callees = true;
     let work = Work {
@@ -70,7 +74,7 @@ pub(crate) fn register_callees(driver: &mut Driver, plans: &[PartPlan]) -> io::R
         scenario: Box::new(requests),
         pace: Pace::Outstanding(64),
     };
-    let statistics = driver.run(&mut [part], work)?;
+    let statistics = driver.prepare(&mut [part], work)?;
     let summary = statistics.summary();
     if summary.succeeded < summary.operations {
         let text = format!("not all callees could register:\n{summary}");

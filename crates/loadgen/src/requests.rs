@@ -98,7 +98,7 @@ impl Requests {
         self.at_work[slot].1 = with_credentials;
         let user = self.members[member].user;
         if self.as_callees {
-            driver.operations[slot].flow = driver.flows.callee(user);
+            driver.callee_flow(id.slot, user);
         } else if driver.next_flow(id.slot, user).is_none() {
             return;
         }

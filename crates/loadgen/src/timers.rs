@@ -15,7 +15,7 @@ pub(crate) const T2_US: u64 = 4_000_000;
 /// What is due.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Due {
-    /// The request is sent again, or has had its time.
+    /// A look at the operation's requests: one is sent again, or has had its time.
     Request,
     /// The callee answers.
     Answer,
@@ -31,9 +31,8 @@ pub(crate) enum Due {
 
 type Entry = (u64, u32, u32, u32, Due);
 
-/// Deadlines in order. Nearly all are one T1 away and are outlived by their operation, so those are
-/// in a queue that is in order by itself; a heap keeps the rest. Nothing is taken out early: what
-/// an entry was for is compared when it comes up.
+/// Deadlines in order. Many are one T1 away, so those are in a queue that is in order by itself; a heap keeps the rest. Nothing is taken
+/// out early: what an entry was for is compared when it comes up.
 #[derive(Default)]
 pub(crate) struct Timers {
     first: VecDeque<Entry>,
@@ -41,7 +40,7 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
-    /// Sets a deadline `wait_us` from `now_us`.
+    /// Sets a deadline `wait_us` from `now_us`, which does not go back.
     pub(crate) fn arm(&mut self, now_us: u64, wait_us: u64, id: Id, due: Due) {
         let entry = (now_us + wait_us, id.slot, id.generation, id.step, due);
         if wait_us == T1_US {
@@ -49,6 +48,17 @@ impl Timers {
         } else {
             self.later.push(Reverse(entry));
         }
+    }
+
+    /// Has an operation's transactions looked at, at a time.
+    pub(crate) fn look(&mut self, now_us: u64, at_us: u64, slot: u32) {
+        let (generation, step) = (0, 0);
+        let id = Id {
+            slot,
+            generation,
+            step,
+        };
+        self.arm(now_us, at_us.saturating_sub(now_us), id, Due::Request);
     }
 
     /// The next deadline, microseconds.
@@ -61,22 +71,22 @@ impl Timers {
         }
     }
 
-    /// Takes a deadline that has come.
-    pub(crate) fn expired(&mut self, now_us: u64) -> Option<(Id, Due)> {
-        let (_, slot, generation, step, due) = if self.first.front().is_some_and(|e| e.0 <= now_us)
-        {
-            self.first.pop_front()?
-        } else if self.later.peek().is_some_and(|e| e.0.0 <= now_us) {
-            self.later.pop()?.0
-        } else {
-            return None;
-        };
+    /// Takes a deadline that has come, and when that was.
+    pub(crate) fn expired(&mut self, now_us: u64) -> Option<(u64, Id, Due)> {
+        let (at_us, slot, generation, step, due) =
+            if self.first.front().is_some_and(|e| e.0 <= now_us) {
+                self.first.pop_front()?
+            } else if self.later.peek().is_some_and(|e| e.0.0 <= now_us) {
+                self.later.pop()?.0
+            } else {
+                return None;
+            };
         let id = Id {
             slot,
             generation,
             step,
         };
-        Some((id, due))
+        Some((at_us, id, due))
     }
 
     /// Forgets all deadlines.
@@ -102,10 +112,11 @@ mod tests {
         timers.arm(0, T1_US, id(1), Due::Request);
         assert_eq!(timers.next(), Some(T1_US));
         assert_eq!(timers.expired(T1_US - 1), None);
-        assert_eq!(timers.expired(T1_US), Some((id(1), Due::Request)));
+        assert_eq!(timers.expired(T1_US), Some((T1_US, id(1), Due::Request)));
         assert_eq!(timers.expired(T1_US), None);
         assert_eq!(timers.next(), Some(2 * T1_US));
-        assert_eq!(timers.expired(3 * T1_US), Some((id(2), Due::Continue)));
+        let late = timers.expired(3 * T1_US);
+        assert_eq!(late, Some((2 * T1_US, id(2), Due::Continue)));
         assert_eq!(timers.next(), None);
     }
 }

@@ -1,7 +1,7 @@
 use crate::connections::{Flags, Inbound};
 use crate::io::{Io, Ready, Socket};
 use crate::udp::{BATCH, ReceiveBatch};
-use crate::{Closed, ConnectionId, OpenSet, Options, Stage, Tag, Why};
+use crate::{Closed, ConnectionId, OpenSet, Options, Stage, Tag, Why, exact};
 use mio::event::Event;
 use mio::{Events, Poll, Waker};
 use sip_wire::{Frame, Framer, ParseError};
@@ -130,7 +130,8 @@ impl Net {
         &mut self.io
     }
 
-    /// Waits until there is something to do, at most until `timeout` (`None`: no bound).
+    /// Waits until there is something to do, at most until `timeout` (`None`: no bound). Whole milliseconds cost least; others
+    /// are kept to the microsecond.
     ///
     /// # Errors
     /// The poller does not work; nothing else does then.
@@ -141,7 +142,7 @@ impl Net {
             (a, b) => a.or(b),
         };
         self.io.stages.enter(Stage::Wait);
-        let polled = self.poll.poll(&mut self.events, timeout);
+        let polled = self.poll(timeout);
         self.io.stages.enter(Stage::Other);
         match polled {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {
@@ -149,6 +150,19 @@ impl Net {
                 Ok(())
             }
             result => result,
+        }
+    }
+
+    fn poll(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        match timeout {
+            Some(exact) if exact.subsec_nanos() % 1_000_000 > 0 => {
+                self.events.clear();
+                match exact::wait(&self.poll, exact)? {
+                    true => self.poll.poll(&mut self.events, Some(Duration::ZERO)),
+                    false => Ok(()),
+                }
+            }
+            _ => self.poll.poll(&mut self.events, timeout),
         }
     }
 
