@@ -71,7 +71,7 @@ fn run(lab: &mut Lab) -> Result<Measured, Stop> {
     let levels = lab.size(
         [
             level("low load", 10.0, 10.0),
-            level("high load", 4000.0, 3.0),
+            level("high load", 10_000.0, 1.2),
         ],
         [
             level("low load", 50.0, 1.0),
@@ -186,11 +186,18 @@ impl View<'_> {
                 .filter(|stage| stages.contains(&stage.name.as_str()));
             Some(stages.map(what).sum::<f64>() / requests)
         };
-        self.samples
-            .iter()
-            .filter(|s| s.of("load") == load && s.of("lifetime") == lifetime.label)
-            .filter_map(of)
-            .collect()
+        self.of(load, lifetime).filter_map(of).collect()
+    }
+
+    fn of(&self, load: &str, lifetime: Lifetime) -> impl Iterator<Item = &Sample> {
+        let wanted = move |s: &&Sample| s.of("load") == load && s.of("lifetime") == lifetime.label;
+        self.samples.iter().filter(wanted)
+    }
+
+    /// The server's share of its core.
+    fn busy_percent(&self, load: &str, lifetime: Lifetime) -> f64 {
+        let shares = self.of(load, lifetime).map(|s| s.server.busy_percent);
+        median(shares).unwrap_or(f64::NAN)
     }
 
     /// The median of it; no number where nothing was measured.
@@ -233,12 +240,13 @@ impl View<'_> {
     fn table(&self, title: &str, stages: &[&str], what: What) -> Table {
         let mut columns = vec![String::new()];
         columns.extend(stages.iter().map(|stage| stage.replace('_', " ")));
-        columns.push(String::from("all"));
+        columns.extend(["all", "core busy, %"].map(String::from));
         let row = |level: &Level, lifetime: Lifetime| {
             let one = |stages: &[&str]| decimals(self.one(level.name, lifetime, stages, what), 2);
             let mut row = vec![format!("{}, {}", lifetime.label, level.name)];
             row.extend(stages.iter().map(|stage| one(&[*stage])));
             row.push(one(stages));
+            row.push(decimals(self.busy_percent(level.name, lifetime), 0));
             row
         };
         let levels = self.levels.iter();
@@ -498,7 +506,8 @@ mod tests {
         let measured = measured(samples, &LEVELS);
         assert!(measured.findings.is_empty(), "{:#?}", measured.findings);
         let of_none = &measured.tables[0].rows[3];
-        assert!(of_none[1..].iter().all(|cell| cell == "-"), "{of_none:?}");
+        let stages = &of_none[1..=STAGES.len()];
+        assert!(stages.iter().all(|cell| cell == "-"), "{of_none:?}");
         let Data::Bars(groups) = &measured.charts[0].data else {
             panic!("bars");
         };
