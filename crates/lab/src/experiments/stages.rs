@@ -71,7 +71,7 @@ fn run(lab: &mut Lab) -> Result<Measured, Stop> {
     let levels = lab.size(
         [
             level("low load", 10.0, 10.0),
-            level("high load", 10_000.0, 1.2),
+            level("high load", 6000.0, 2.0),
         ],
         [
             level("low load", 50.0, 1.0),
