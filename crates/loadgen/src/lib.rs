@@ -44,6 +44,7 @@ mod target;
 mod timers;
 mod uas;
 mod users;
+mod view;
 mod words;
 
 pub use cause::Failures;

@@ -2,12 +2,12 @@
 //!
 //! Datagrams go back to where they came from, messages of streams on their connection; several in one turn leave together.
 
-use crate::{Handler, Io, Net, Options, SocketOptions, Source, bind_udp, listen_tcp};
+use crate::{Counters, Handler, Io, Net, Options, SocketOptions, Source, bind_udp, listen_tcp};
 use mio::Waker;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -17,8 +17,32 @@ pub struct Echo {
     pub udp: Vec<SocketAddr>,
     /// Where it listens for connections.
     pub tcp: Vec<SocketAddr>,
-    ended: Arc<AtomicBool>,
-    workers: Vec<(Waker, JoinHandle<io::Result<()>>)>,
+    ender: Ender,
+    workers: Vec<JoinHandle<io::Result<Counters>>>,
+}
+
+/// Ends an echo server from another thread.
+#[derive(Clone, Default)]
+pub struct Ender(Arc<Ending>);
+
+#[derive(Default)]
+struct Ending {
+    asked: AtomicBool,
+    wakers: Mutex<Vec<Waker>>,
+}
+
+impl Ender {
+    /// Tells all threads to end.
+    pub fn end(&self) {
+        self.0.asked.store(true, Ordering::Relaxed);
+        for waker in self.wakers().iter() {
+            let _ = waker.wake(); // a thread that is gone needs none
+        }
+    }
+
+    fn wakers(&self) -> MutexGuard<'_, Vec<Waker>> {
+        self.0.wakers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Echo {
@@ -30,7 +54,7 @@ impl Echo {
         let mut echo = Self {
             udp: addresses.to_vec(),
             tcp: addresses.to_vec(),
-            ended: Arc::default(),
+            ender: Ender::default(),
             workers: Vec::new(),
         };
         for worker in 0..workers.max(1) {
@@ -45,46 +69,52 @@ impl Echo {
                 *address = listener.local_addr()?;
                 net.add_listener(listener)?;
             }
-            let waker = net.waker()?;
-            let ended = Arc::clone(&echo.ended);
+            echo.ender.wakers().push(net.waker()?);
+            let ender = echo.ender.clone();
             let thread = std::thread::Builder::new()
                 .name(format!("echo-{worker}"))
-                .spawn(move || run(&mut net, &ended))?;
-            echo.workers.push((waker, thread));
+                .spawn(move || run(&mut net, &ender))?;
+            echo.workers.push(thread);
         }
         Ok(echo)
     }
 
-    /// Waits until it ends, which without a fault it does not by itself.
+    /// What ends it.
+    #[must_use]
+    pub fn ender(&self) -> Ender {
+        self.ender.clone()
+    }
+
+    /// Waits until it is ended, which without a fault it does not do by itself. Returns what all threads have counted.
     ///
     /// # Errors
     /// A poller did not work.
-    pub fn join(mut self) -> io::Result<()> {
-        for (_, thread) in self.workers.drain(..) {
-            thread.join().expect("an echo thread does not panic")?;
+    pub fn join(mut self) -> io::Result<Counters> {
+        let mut sum = Counters::default();
+        for thread in self.workers.drain(..) {
+            sum.add(&thread.join().expect("an echo thread does not panic")?);
         }
-        Ok(())
+        Ok(sum)
     }
 }
 
 impl Drop for Echo {
     fn drop(&mut self) {
-        self.ended.store(true, Ordering::Relaxed);
-        for (waker, thread) in self.workers.drain(..) {
-            let _ = waker.wake();
+        self.ender.end();
+        for thread in self.workers.drain(..) {
             let _ = thread.join();
         }
     }
 }
 
-fn run(net: &mut Net, ended: &AtomicBool) -> io::Result<()> {
+fn run(net: &mut Net, ender: &Ender) -> io::Result<Counters> {
     let start = Instant::now();
-    while !ended.load(Ordering::Relaxed) {
+    while !ender.0.asked.load(Ordering::Relaxed) {
         net.wait(None)?;
         net.turn(start.elapsed().as_millis() as u64, &mut SendBack);
         net.flush(&mut SendBack);
     }
-    Ok(())
+    Ok(net.io().counters())
 }
 
 struct SendBack;
