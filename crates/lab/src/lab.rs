@@ -24,6 +24,8 @@ pub(crate) struct Lab {
     program: PathBuf,
     /// Searches for the highest rate that were made in this run.
     pub(crate) searches: Vec<(Who, Plan, Sample)>,
+    /// Runs that the load itself limited.
+    limited_by_load: Vec<String>,
     warnings: Vec<String>,
     commands: Vec<String>,
 }
@@ -120,6 +122,7 @@ impl Lab {
             who,
             program: env::current_exe()?,
             searches: Vec::new(),
+            limited_by_load: Vec::new(),
             warnings: Vec::new(),
             commands: Vec::new(),
         })
@@ -164,6 +167,14 @@ impl Lab {
 
     /// What was warned of and done since the last call: for one record.
     pub(crate) fn take_notes(&mut self) -> (Vec<String>, Vec<String>) {
+        if let Some(first) = self.limited_by_load.first() {
+            let text = format!(
+                "the load and not the server was the bottleneck in {} runs (their samples say why), the first: {first}",
+                self.limited_by_load.len()
+            );
+            self.limited_by_load.clear();
+            self.warn(text);
+        }
         (
             std::mem::take(&mut self.warnings),
             std::mem::take(&mut self.commands),
@@ -257,14 +268,12 @@ impl Lab {
         Ok(samples)
     }
 
-    /// Shows what a run found, and warns where it is not the server's figure.
+    /// Shows what a run found, and remembers where it is not the server's figure.
     fn note(&mut self, sample: &Sample) {
         self.progress(&sample.line());
-        if let Some(why) = sample.load.get("bottleneck").and_then(Value::as_str) {
-            self.warn(format!(
-                "the load itself was the bottleneck ({}): {why}",
-                sample.varied()
-            ));
+        let limited = sample.load.get("bottleneck").and_then(Value::as_str);
+        if limited.is_some_and(|why| !why.is_empty()) {
+            self.limited_by_load.push(sample.varied());
         }
     }
 

@@ -27,7 +27,7 @@ pub(crate) struct Load {
 }
 
 /// How long a load may take unless said otherwise.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(90);
 
 impl Load {
     /// A scenario over `udp` or `tcp`.

@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use crate::record::{Curve, Point, Sample, Who};
+use crate::{
+    chart::rounded,
+    record::{Curve, Point, Sample, Who},
+};
 
 impl Sample {
     /// A figure of the load by its path in the JSON: `latency_us.p50`. `None` where the load has none.
@@ -38,8 +41,12 @@ impl Sample {
     }
 
     fn per_operation(&self, of_all: f64) -> Option<f64> {
-        let operations = self.figure("operations").filter(|n| *n > 0.0);
-        operations.map(|operations| of_all / operations)
+        // A search's figures are of its last trial, the server worked in all of them.
+        let trials = self.load.get("steps").and_then(Value::as_array);
+        let trials = trials.into_iter().flatten();
+        let in_trials: f64 = trials.filter_map(|t| t.get("operations")?.as_f64()).sum();
+        let operations = f64::max(self.count("operations"), in_trials);
+        (operations > 0.0).then(|| of_all / operations)
     }
 
     /// Value of something varied, a number.
@@ -61,7 +68,7 @@ impl Sample {
         let at = self
             .at
             .iter()
-            .map(|(name, value)| format!("{name} {value:.0}"));
+            .map(|(name, value)| format!("{name} {}", rounded(*value)));
         let varied: Vec<String> = of.chain(at).collect();
         format!("{} {}", self.who.name(), varied.join(", "))
     }
@@ -182,6 +189,12 @@ mod tests {
         assert_eq!(sample.figure("max_rate"), None);
         assert_eq!(sample.figure("setup_us.p50"), None);
         assert_eq!(sample.cpu_us_per_operation(), Some(5.0));
+    }
+
+    #[test]
+    fn the_cost_of_a_search_is_that_of_all_its_trials() {
+        let trials = json!({"operations": 10, "steps": [{"operations": 40}, {"operations": 10}]});
+        assert_eq!(sample(1.0, trials).cpu_us_per_operation(), Some(10.0));
     }
 
     #[test]
