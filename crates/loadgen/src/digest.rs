@@ -4,7 +4,10 @@ use md5::{Digest as _, Md5};
 use memchr::memchr;
 use sha2::Sha256;
 
-use crate::message::Put;
+use crate::{
+    message::{self, Put},
+    users::User,
+};
 
 /// Algorithm of a challenge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,9 +98,62 @@ fn parameters_of(mut rest: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
+/// What users answer challenges with, each from its first challenge on.
+#[derive(Default)]
+pub(crate) struct Accounts(Vec<Option<Box<Account>>>);
+
+impl Accounts {
+    /// Whether a user was challenged.
+    pub(crate) fn are_challenged(&self, index: usize) -> bool {
+        self.0.get(index).is_some_and(Option::is_some)
+    }
+
+    /// Takes the challenge of a response, if there is one to answer; whether it is `stale`.
+    pub(crate) fn challenged(
+        &mut self,
+        index: usize,
+        user: &User<'_>,
+        response: &[u8],
+    ) -> Option<bool> {
+        let of_proxy = message::values(response, message::PROXY_AUTHENTICATE);
+        let of_server = message::values(response, message::WWW_AUTHENTICATE);
+        let (challenge, header) = of_proxy
+            .filter_map(|value| Some((Challenge::parse(value)?, PROXY_AUTHORIZATION)))
+            .chain(of_server.filter_map(|value| Some((Challenge::parse(value)?, AUTHORIZATION))))
+            .next()?;
+        let stale = challenge.stale;
+        if self.0.len() <= index {
+            self.0.resize_with(index + 1, || None);
+        }
+        let account = self.0[index].get_or_insert_default();
+        account.header = header;
+        account.challenged(challenge, &user.name, &user.password());
+        Some(stale)
+    }
+
+    /// Appends the credentials of a user for a request; nothing before its first challenge.
+    pub(crate) fn answer(
+        &mut self,
+        index: usize,
+        user: &[u8],
+        method: &[u8],
+        uri: &[u8],
+        out: &mut Vec<u8>,
+    ) {
+        if let Some(Some(account)) = self.0.get_mut(index) {
+            account.answer(account.header, user, method, uri, out);
+        }
+    }
+}
+
+const AUTHORIZATION: &[u8] = b"Authorization";
+const PROXY_AUTHORIZATION: &[u8] = b"Proxy-Authorization";
+
 /// What one user answers challenges with. HA1 is computed once for a realm and an algorithm.
 #[derive(Default)]
-pub(crate) struct Account {
+struct Account {
+    /// The header field that credentials go into.
+    header: &'static [u8],
     /// The challenge that HA1 and `uses` are for.
     challenge: Option<Challenge>,
     ha1: Hash,
@@ -107,7 +163,7 @@ pub(crate) struct Account {
 
 impl Account {
     /// Takes a new challenge.
-    pub(crate) fn challenged(&mut self, challenge: Challenge, user: &[u8], password: &[u8]) {
+    fn challenged(&mut self, challenge: Challenge, user: &[u8], password: &[u8]) {
         let known = self.challenge.as_ref().is_some_and(|old| {
             old.realm == challenge.realm && old.algorithm == challenge.algorithm
         });
@@ -119,21 +175,9 @@ impl Account {
         self.challenge = Some(challenge);
     }
 
-    /// Whether there is a challenge to answer.
-    pub(crate) fn is_challenged(&self) -> bool {
-        self.challenge.is_some()
-    }
-
     /// Appends the header line `NAME: Digest ...` for a request; nothing without a challenge. The
     /// nonce count goes up with each answer (RFC 7616 section 3.4).
-    pub(crate) fn answer(
-        &mut self,
-        header: &[u8],
-        user: &[u8],
-        method: &[u8],
-        uri: &[u8],
-        out: &mut Vec<u8>,
-    ) {
+    fn answer(&mut self, header: &[u8], user: &[u8], method: &[u8], uri: &[u8], out: &mut Vec<u8>) {
         let Some(challenge) = &self.challenge else {
             return;
         };

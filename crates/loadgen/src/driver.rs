@@ -10,7 +10,7 @@ use crate::{
     io::{FlowId, Io, Transport},
     message::{self, Id, Put},
     monitor::Monitor,
-    operation::{Lane, Now, Operation},
+    operation::{CANCEL, Lane, Now, Operation},
     pace::Pace,
     plan::Connections,
     random::Random,
@@ -188,6 +188,7 @@ impl Driver {
         let Some(operation) = self.operation(id) else {
             return; // of an operation that has ended
         };
+        let id = operation.told_apart(id, message);
         let number = usize::from(operation.part);
         let scenario = &mut parts[number].scenario;
         let Some(transaction) = operation.waiting(id.step) else {
@@ -272,9 +273,19 @@ impl Driver {
     /// Sends the `request` of a lane as the operation's newest transaction, and looks after it: sends it
     /// again over UDP (RFC 3261 sections 17.1.1.2 and 17.1.2.2), ends the operation when it has had its time.
     pub(crate) fn transact(&mut self, slot: u32, lane: Lane) {
+        self.transact_as(slot, self.operations[slot as usize].step, lane);
+    }
+
+    /// Sends the `request` of the side lane, a CANCEL with the branch of the INVITE in the main lane.
+    pub(crate) fn cancel(&mut self, slot: u32) {
+        let step = self.operations[slot as usize].main.step | CANCEL;
+        self.transact_as(slot, step, Lane::Side);
+    }
+
+    fn transact_as(&mut self, slot: u32, step: u32, lane: Lane) {
         let (now_us, timeout_us) = (self.now_us(), self.timeout_us);
         let operation = &mut self.operations[slot as usize];
-        let (flow, step) = (operation.flow, operation.step);
+        let flow = operation.flow;
         let datagrams = self.io.is_udp(flow);
         let transaction = operation.lane(lane);
         transaction.begin(step, flow, datagrams, now_us, timeout_us);
@@ -299,7 +310,7 @@ impl Driver {
     /// Has [`Scenario::due`] called after `wait_us`, unless the operation has ended by then.
     pub(crate) fn arm(&mut self, wait_us: u64, id: Id, due: Due) {
         let now_us = self.now_us();
-        if due == Due::Answer {
+        if matches!(due, Due::Answer | Due::Cancel) {
             self.operations[id.slot as usize].ring_until_us = now_us + wait_us;
         }
         self.timers.arm(now_us, wait_us, id, due);

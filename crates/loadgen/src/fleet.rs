@@ -1,7 +1,9 @@
 //! All drivers of a load together, a thread each.
 
 use std::{
-    io, panic,
+    io,
+    ops::Range,
+    panic,
     sync::{Arc, mpsc},
     thread,
     time::Duration,
@@ -51,6 +53,8 @@ impl Fleet {
     /// # Errors
     /// A connection that can't be opened, callees that can't register, too few descriptors; or `plan.stop` is asked.
     pub(crate) fn prepare(plan: &Plan, watch: &mut dyn FnMut(&Preparation)) -> io::Result<Self> {
+        let plan = &parts::narrowed(plan);
+        let callees = parts::callees(&plan.parts);
         let wanted = wanted(plan);
         check_descriptors(plan, wanted.connections_wanted)?;
         let plans = plan.shares();
@@ -61,17 +65,18 @@ impl Fleet {
             .enumerate()
             .map(|(number, (own, monitor))| {
                 let (threads, monitor) = (plans.len(), Arc::clone(monitor));
-                move || Worker::prepare(own, number, threads, monitor)
+                let callees = &callees;
+                move || Worker::prepare(own, callees, number, threads, monitor)
             });
-        let mut callees = vec![0; plans.len()];
+        let mut registered = vec![0; plans.len()];
         let workers = together(work.collect(), &mut || {
-            for (count, monitor) in callees.iter_mut().zip(&monitors) {
+            for (count, monitor) in registered.iter_mut().zip(&monitors) {
                 *count = monitor.take().map_or(*count, |s| s.succeeded());
                 monitor.ask();
             }
             watch(&Preparation {
                 connections: monitors.iter().map(|m| m.opened()).sum(),
-                callees: callees.iter().sum::<u64>().min(wanted.callees_wanted),
+                callees: registered.iter().sum::<u64>().min(wanted.callees_wanted),
                 ..wanted
             });
         })?;
@@ -127,6 +132,7 @@ impl Fleet {
 impl Worker {
     fn prepare(
         plan: &Plan,
+        callees: &Range<usize>,
         number: usize,
         threads: usize,
         monitor: Arc<Monitor>,
@@ -145,7 +151,7 @@ impl Worker {
         })?;
         driver.open(plan.parts.iter().any(|p| p.kind.callees().is_some()))?;
         parts::register_callees(&mut driver, &plan.parts)?;
-        let mut parts: Vec<Part> = plan.parts.iter().map(parts::part).collect();
+        let mut parts = parts::parts(&plan.parts, callees);
         if plan.warm_up > 0 {
             warm_up(&mut driver, &mut parts, plan.warm_up)?;
         }

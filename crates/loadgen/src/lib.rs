@@ -6,6 +6,8 @@
 
 mod args;
 mod call;
+mod callee;
+mod caller;
 mod cause;
 mod cpu;
 mod crew;

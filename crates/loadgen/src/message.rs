@@ -32,6 +32,9 @@ pub(crate) const CALL_ID: Name = Name("call-id", b'i');
 pub(crate) const CSEQ: Name = Name("cseq", 0);
 pub(crate) const CONTACT: Name = Name("contact", b'm');
 pub(crate) const RECORD_ROUTE: Name = Name("record-route", 0);
+pub(crate) const REQUIRE: Name = Name("require", 0);
+pub(crate) const RSEQ: Name = Name("rseq", 0);
+pub(crate) const RACK: Name = Name("rack", 0);
 pub(crate) const WWW_AUTHENTICATE: Name = Name("www-authenticate", 0);
 pub(crate) const PROXY_AUTHENTICATE: Name = Name("proxy-authenticate", 0);
 
@@ -82,6 +85,25 @@ pub(crate) fn values(message: &[u8], name: Name) -> impl Iterator<Item = &[u8]> 
     fields(message)
         .filter(move |(written, _, _)| name.is(written))
         .map(|(_, value, _)| value)
+}
+
+/// A number in decimal; `None` for anything else.
+pub(crate) fn number(text: &[u8]) -> Option<u32> {
+    std::str::from_utf8(text.trim_ascii()).ok()?.parse().ok()
+}
+
+/// Number of the CSeq.
+pub(crate) fn sequence(message: &[u8]) -> Option<u32> {
+    let value = field(message, CSEQ)?;
+    number(&value[..memchr(b' ', value)?])
+}
+
+/// RSeq of a provisional response that wants a PRACK (RFC 3262 section 4).
+pub(crate) fn reliable(message: &[u8]) -> Option<u32> {
+    let number = number(field(message, RSEQ)?)?;
+    let required = values(message, REQUIRE).flat_map(comma_separated);
+    let reliable = |tag: &[u8]| tag.eq_ignore_ascii_case(b"100rel");
+    required.into_iter().any(reliable).then_some(number)
 }
 
 /// The parts between commas that are outside of quotes and angle brackets (RFC 3261 section 7.3.1).
@@ -217,6 +239,19 @@ mod tests {
         assert_eq!(parameter(to, "x"), None);
         assert_eq!(uri(field(RESPONSE, CONTACT).unwrap()), b"sip:c@h");
         assert_eq!(field(RESPONSE, CSEQ), None);
+    }
+
+    #[test]
+    fn only_a_response_that_requires_it_is_reliable() {
+        let response =
+            |fields: &str| format!("SIP/2.0 180 Ringing\r\nCSeq: 7 INVITE\r\n{fields}\r\n");
+        let reliable_in = |fields| reliable(response(fields).as_bytes());
+        assert_eq!(reliable_in("Require: x, 100REL\r\nRSeq: 5\r\n"), Some(5));
+        assert_eq!(reliable_in("RSeq: 5\r\n"), None);
+        assert_eq!(reliable_in("Require: 100rel\r\n"), None);
+        assert_eq!(reliable_in("Require: 100rel\r\nRSeq: 4294967296\r\n"), None);
+        assert_eq!(sequence(response("").as_bytes()), Some(7));
+        assert_eq!(sequence(b"BYE x SIP/2.0\r\nCSeq: BYE\r\n\r\n"), None);
     }
 
     #[test]

@@ -29,6 +29,7 @@ use toml::{
 
 use crate::{
     distribution::{Distribution, parse_us},
+    nearest::nearest,
     pace::{Pace, Rate},
     plan::{CallPlan, Kind, PartPlan},
     requests::Digest,
@@ -37,8 +38,10 @@ use crate::{
 /// A mix: whose users do what, how often.
 #[derive(Clone, Debug)]
 pub(crate) struct Mix {
+    #[allow(dead_code, reason = "for the summary and the screen")]
     pub(crate) name: String,
     /// What it stands for, in one line; may be empty.
+    #[allow(dead_code, reason = "for the summary and the screen")]
     pub(crate) comment: String,
     pub(crate) users: usize,
     /// Domain of the users, unless it is the target's host.
@@ -216,7 +219,7 @@ impl<'a> Table<'a> {
         };
         let known = SCENARIOS.iter().find(|(name, _)| *name == scenario);
         let Some((name, own)) = known else {
-            let hint = nearest(scenario, &names).map_or_else(
+            let hint = nearest(scenario, names).map_or_else(
                 || names.join(", "),
                 |near| format!("did you mean `{near}`?"),
             );
@@ -365,7 +368,7 @@ impl<'a> Table<'a> {
         for (key, _) in self.table {
             let word = key.get_ref().as_ref();
             if !keys.contains(&word) {
-                let hint = nearest(word, keys).map_or_else(
+                let hint = nearest(word, keys.iter().copied()).map_or_else(
                     || format!("known are {}", keys.join(", ")),
                     |near| format!("did you mean `{near}`?"),
                 );
@@ -392,15 +395,6 @@ impl<'a> Table<'a> {
 fn all_keys() -> Vec<&'static str> {
     let own = SCENARIOS.iter().flat_map(|(_, keys)| keys.iter().copied());
     COMMON.into_iter().chain(own).collect()
-}
-
-/// The word that another was probably meant to be.
-fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
-    let near = candidates
-        .iter()
-        .map(|c| (strsim::osa_distance(word, c), *c))
-        .min_by_key(|(distance, _)| *distance)?;
-    (near.0 <= (word.len() / 3).max(2)).then_some(near.1)
 }
 
 #[cfg(test)]

@@ -2,12 +2,16 @@
 
 use crate::{
     io::FlowId,
-    message::Id,
+    message::{self, Id},
     timers::{T1_US, T2_US},
 };
 
 /// No operation, no flow.
 pub(crate) const NONE: u32 = u32::MAX;
+/// In the step of a CANCEL: its branch is the INVITE's (RFC 3261 section 9.1), and so would its step be.
+pub(crate) const CANCEL: u32 = 1 << 31;
+/// No transaction's step.
+const NO_STEP: u32 = CANCEL - 1;
 
 /// Which of an operation's client transactions: the one that it is about, or one beside it (PRACK, CANCEL).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,7 +25,7 @@ pub(crate) enum Lane {
 pub(crate) struct Transaction {
     /// Its request, kept to send again.
     pub(crate) request: Vec<u8>,
-    /// Which of the operation's transactions.
+    /// Which of the operation's transactions; that of a CANCEL is the INVITE's and [`CANCEL`].
     pub(crate) step: u32,
     pub(crate) invite: bool,
     pub(crate) unanswered: bool,
@@ -188,6 +192,20 @@ impl Operation {
         self.ring_until_us = 0;
         self.main.unanswered = false;
         self.side.unanswered = false;
+        self.side.step = NO_STEP;
+    }
+
+    /// The identifier in a response's branch, told apart from that of the INVITE when it answers the CANCEL.
+    pub(crate) fn told_apart(&self, id: Id, message: &[u8]) -> Id {
+        if self.side.step != id.step | CANCEL {
+            return id;
+        }
+        let cseq = message::field(message, message::CSEQ).unwrap_or_default();
+        let step = match cseq.ends_with(b"CANCEL") {
+            true => id.step | CANCEL,
+            false => id.step,
+        };
+        Id { step, ..id }
     }
 
     /// Identifier of the newest transaction.

@@ -1,12 +1,12 @@
 //! What the parts of a plan are made of, and what has to be there before they begin.
 
-use std::{collections::BTreeSet, io};
+use std::{io, ops::Range};
 
 use crate::{
-    call::Calls,
+    call::{Calls, pairs},
     driver::{Driver, Part, Work},
-    pace::Pace,
-    plan::{Kind, PartPlan},
+    pace::{Pace, Rate},
+    plan::{Kind, PartPlan, Plan},
     requests::{self, Digest, Requests},
     scenario::Scenario,
 };
@@ -22,34 +22,78 @@ impl Kind {
     }
 }
 
-/// The part that a plan describes. The plan's users are indices of the driver's.
-pub(crate) fn part(plan: &PartPlan) -> Part {
-    let everyone = plan.users.clone();
-    let scenario: Box<dyn Scenario> = match &plan.kind {
+/// Pairs of caller and callee at least, if there are so many users.
+const PAIRS_MIN: usize = 5000;
+
+/// The plan whose parts call among no more users than the run has calls for, since each callee has to register before.
+pub(crate) fn narrowed(plan: &Plan) -> Plan {
+    let mut plan = plan.clone();
+    for part in plan.parts.iter_mut().filter(|p| p.kind.callees().is_some()) {
+        let pairs = pairs(&part.users);
+        let calls = match (&part.pace, plan.duration) {
+            (Pace::Open { rate, .. }, Some(duration)) => {
+                let rate = match rate {
+                    Rate::Constant(rate) => *rate,
+                    Rate::Ramp(from, to) => from.max(*to),
+                    Rate::Steps(rates) => rates.iter().copied().fold(0.0, f64::max),
+                };
+                (rate * duration.as_secs_f64()).ceil() as usize
+            }
+            _ => plan.count.map_or(usize::MAX, |n| n as usize),
+        };
+        let count = calls.max(PAIRS_MIN).min(pairs.len());
+        part.users = 2 * pairs.start..2 * (pairs.start + count);
+    }
+    plan
+}
+
+/// What a driver does, part by part. `callees` are those of all drivers, every other one in that range.
+pub(crate) fn parts(plans: &[PartPlan], all_callees: &Range<usize>) -> Vec<Part> {
+    let own_callees = callees(plans);
+    let part = |plan: &PartPlan| Part {
+        name: plan.name.clone(),
+        scenario: scenario(plan, &own_callees, all_callees),
+        pace: plan.pace.clone(),
+    };
+    plans.iter().map(part).collect()
+}
+
+fn scenario(
+    plan: &PartPlan,
+    own_callees: &Range<usize>,
+    all_callees: &Range<usize>,
+) -> Box<dyn Scenario> {
+    let request = |kind, digest, body| {
+        let requests = Requests::new(kind, digest, body, &plan.users);
+        Box::new(requests.with_callees(own_callees, all_callees))
+    };
+    match &plan.kind {
         Kind::Register {
-            digest, expires_s, ..
+            digest,
+            expires_s,
+            first,
         } => {
-            let mut requests = Requests::new(requests::Kind::Register, everyone);
-            requests.digest = *digest;
-            requests.expires_s = *expires_s;
-            Box::new(requests)
+            let (expires_s, first) = (*expires_s, *first);
+            request(requests::Kind::Register { expires_s, first }, *digest, 0)
         }
         Kind::Options { body } | Kind::Echo { body } => {
-            let mut requests = Requests::new(requests::Kind::Options, everyone);
-            requests.body = vec![b'x'; *body];
-            Box::new(requests)
+            request(requests::Kind::Options, Digest::None, *body)
         }
-        Kind::Call(plan) => Box::new(Calls::new(plan)),
-        Kind::Notify { .. } | Kind::Message { .. } => todo!("scenarios"),
-    };
-    Part {
-        name: plan.name.clone(),
-        scenario,
-        pace: plan.pace.clone(),
+        Kind::Notify { digest } => request(requests::Kind::Notify, *digest, 0),
+        Kind::Message { digest, body } => request(requests::Kind::Message, *digest, *body),
+        Kind::Call(call) => Box::new(Calls::new(call, &plan.users)),
     }
 }
 
-/// Registers the callees of all parts over the callees' flows: every other user of each part.
+/// The users among whom the parts have callees: every other one.
+pub(crate) fn callees(plans: &[PartPlan]) -> Range<usize> {
+    let with = plans.iter().filter(|p| p.kind.callees().is_some());
+    with.map(|p| p.users.clone())
+        .reduce(|a, b| a.start.min(b.start)..a.end.max(b.end))
+        .unwrap_or(0..0)
+}
+
+/// Registers the callees of all parts over the callees' flows.
 ///
 /// # Errors
 /// Not all could register; the text says what came of it.
@@ -57,14 +101,7 @@ pub(crate) fn register_callees(driver: &mut Driver, plans: &[PartPlan]) -> io::R
     let Some(digest) = plans.iter().find_map(|p| p.kind.callees()) else {
         return Ok(());
     };
-    let with_callees = plans.iter().filter(|p| p.kind.callees().is_some());
-    // Parts may share users; each registers once.
-    let callees: BTreeSet<usize> = with_callees
-        .flat_map(|p| (p.users.start + 1..p.users.end).step_by(2))
-        .collect();
-    let mut requests = Requests::new(requests::Kind::Register, callees.into_iter());
-    requests.digest = digest;
-    requests.as_callees = true;
+    let requests = Requests::of_callees(digest, &callees(plans));
     let work = Work {
         operations: Some(requests.members() as u64),
         duration: None,

@@ -1,11 +1,16 @@
-//! REGISTER and OPTIONS: one request, or two where the first is challenged.
+//! REGISTER, OPTIONS, NOTIFY and MESSAGE: one request, or two where the first is challenged.
+
+use std::ops::Range;
+
+use net::Source;
 
 use crate::{
-    cause::{Cause, Outcome},
-    digest::{ANSWERS_MAX, Account, Challenge},
+    call::failure,
+    cause::Outcome,
+    digest::{ANSWERS_MAX, Accounts},
     driver::Driver,
     io::Transport,
-    message::{self, Id, Put},
+    message::{Id, Put},
     operation::Lane,
     scenario::Scenario,
     uas,
@@ -15,9 +20,17 @@ use crate::{
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     /// Binds a user to the flow it comes on.
-    Register,
+    Register {
+        expires_s: u32,
+        /// Each with a Call-ID of its own.
+        first: bool,
+    },
     /// Asks the server itself.
     Options,
+    /// Keeps a translator's binding alive: any answer that the server is there will do.
+    Notify,
+    /// From user 2i to user 2i+1, who answers.
+    Message,
 }
 
 /// What is done about challenges.
@@ -33,172 +46,290 @@ pub(crate) enum Digest {
 
 /// What is asked, by whom, and how.
 pub(crate) struct Requests {
-    pub(crate) kind: Kind,
-    pub(crate) digest: Digest,
-    /// Over the callees' flows instead of the callers'.
-    pub(crate) as_callees: bool,
-    pub(crate) expires_s: u32,
-    /// Bytes of body in an OPTIONS.
-    pub(crate) body: Vec<u8>,
-    members: Vec<Member>,
+    kind: Kind,
+    digest: Digest,
+    body: Vec<u8>,
+    /// Indices of the users, in turn.
+    users: Range<usize>,
+    /// From each to the next but so many.
+    step: usize,
     next: usize,
-    /// The user of each operation, and whether its credentials were sent.
-    at_work: Vec<(usize, bool)>,
+    /// The odd ones of these are callees of this driver, who register over flows of their own.
+    callees: Range<usize>,
+    /// The odd ones of these are callees of some driver: another's are left to it.
+    all_callees: Range<usize>,
+    /// All bindings of a user are removed before it registers.
+    clears: bool,
+    /// Before the user in the Call-ID of a REGISTER.
+    series: &'static [u8],
+    /// CSeq of each user's last REGISTER; by its place in `users`.
+    sequences: Vec<u32>,
+    accounts: Accounts,
+    at_work: Vec<AtWork>,
 }
 
-struct Member {
+/// An operation under way.
+#[derive(Clone, Copy, Default)]
+struct AtWork {
     user: usize,
+    /// CSeq of its last request.
     sequence: u32,
-    account: Account,
+    has_credentials: bool,
+    /// Challenges answered.
+    challenges: u32,
+    /// A callee's bindings of earlier runs are removed first: calls would be forked to them.
+    clears: bool,
 }
 
 impl Requests {
-    /// For the users of those indices, in that order, over and over.
-    pub(crate) fn new(kind: Kind, users: impl Iterator<Item = usize>) -> Self {
-        let member = |user| Member {
-            user,
-            sequence: 0,
-            account: Account::default(),
+    /// For the users of that range, over and over; MESSAGE is sent by every other one.
+    pub(crate) fn new(kind: Kind, digest: Digest, body: usize, users: &Range<usize>) -> Self {
+        let (users, step) = match kind {
+            Kind::Message => (2 * users.start.div_ceil(2)..users.end / 2 * 2, 2),
+            _ => (users.clone(), 1),
         };
         Self {
             kind,
-            digest: Digest::None,
-            as_callees: false,
-            expires_s: 3600,
-            body: Vec::new(),
-            members: users.map(member).collect(),
-            next: 0,
+            digest,
+            body: vec![b'x'; body],
+            next: users.start,
+            step,
+            users,
+            callees: 0..0,
+            all_callees: 0..0,
+            clears: false,
+            series: b"-",
+            sequences: Vec::new(),
+            accounts: Accounts::default(),
             at_work: Vec::new(),
         }
     }
 
-    /// How many users there are.
-    pub(crate) fn members(&self) -> usize {
-        self.members.len()
+    /// Registers the callees among those users, once each, as the only binding that they have.
+    pub(crate) fn of_callees(digest: Digest, callees: &Range<usize>) -> Self {
+        let kind = Kind::Register {
+            expires_s: EXPIRES_S,
+            first: false,
+        };
+        let mut requests = Self::new(kind, digest, 0, &(callees.start | 1..callees.end));
+        requests.step = 2;
+        requests.series = b"-on-";
+        requests.clears = true;
+        requests.callees = callees.clone();
+        requests
     }
 
-    fn transport(&self, driver: &Driver) -> Transport {
-        match self.as_callees {
-            true => driver.flows.callee_transport(),
-            false => driver.flows.transport(),
+    /// Says which users are callees, if they are odd: of this driver, and of all.
+    pub(crate) fn with_callees(mut self, own: &Range<usize>, all: &Range<usize>) -> Self {
+        self.callees = own.clone();
+        self.all_callees = all.clone();
+        self
+    }
+
+    /// How many users there are.
+    pub(crate) fn members(&self) -> usize {
+        self.users.len().div_ceil(self.step)
+    }
+
+    fn is_callee(&self, user: usize) -> bool {
+        user % 2 == 1 && self.callees.contains(&user)
+    }
+
+    /// The user whose turn it is.
+    fn next_user(&mut self) -> usize {
+        let is_register = matches!(self.kind, Kind::Register { .. });
+        let user = self.next;
+        self.next = match user + self.step {
+            end if end >= self.users.end => self.users.start,
+            next => next,
+        };
+        let of_another = user % 2 == 1 && self.all_callees.contains(&user);
+        if is_register && of_another && !self.is_callee(user) && self.users.len() > 1 {
+            return self.next_user(); // an even one
         }
+        user
     }
 
     fn method(&self) -> &'static [u8] {
         match self.kind {
-            Kind::Register => b"REGISTER",
+            Kind::Register { .. } => b"REGISTER",
             Kind::Options => b"OPTIONS",
+            Kind::Notify => b"NOTIFY",
+            Kind::Message => b"MESSAGE",
         }
     }
 
     /// Writes the operation's next request and sends it.
-    fn send(&mut self, driver: &mut Driver, id: Id, with_credentials: bool) {
+    fn send(&mut self, driver: &mut Driver, id: Id) {
         let slot = id.slot as usize;
-        let (member, _) = self.at_work[slot];
-        self.at_work[slot].1 = with_credentials;
-        let user = self.members[member].user;
-        if self.as_callees {
+        let user = self.at_work[slot].user;
+        let is_register = matches!(self.kind, Kind::Register { .. });
+        let transport = if is_register && self.is_callee(user) {
             driver.callee_flow(id.slot, user);
-        } else if driver.next_flow(id.slot, user).is_none() {
+            driver.flows.callee_transport()
+        } else if driver.next_flow(id.slot, user).is_some() {
+            driver.flows.transport()
+        } else {
             return;
-        }
+        };
+        self.at_work[slot].sequence = self.sequence(slot);
         let mut request = std::mem::take(&mut driver.operations[slot].main.request);
         request.clear();
-        self.write(driver, id, member, with_credentials, &mut request);
+        self.write(driver, id, transport, &mut request);
         driver.operations[slot].main.request = request;
         driver.transact(id.slot, Lane::Main);
     }
 
-    fn write(
-        &mut self,
-        driver: &Driver,
-        id: Id,
-        member: usize,
-        with_credentials: bool,
-        out: &mut Vec<u8>,
-    ) {
-        let (method, transport) = (self.method(), self.transport(driver));
-        let member = &mut self.members[member];
-        let user = driver.users.get(member.user);
-        let host = driver.host(driver.operations[id.slot as usize].flow);
-        member.sequence += 1;
-        out.put(&[method, b" sip:", &user.domain, b" SIP/2.0\r\n"]);
-        driver.put_via(transport, host, id, out);
-        out.put(&[b"From: <sip:", &user.name, b"@", &user.domain]);
-        out.put(&[b">;tag=", &driver.tag, b"\r\n"]);
-        match self.kind {
-            Kind::Register => {
-                out.put(&[b"To: <sip:", &user.name, b"@", &user.domain, b">\r\n"]);
-            }
-            Kind::Options => out.put(&[b"To: <sip:", &user.domain, b">\r\n"]),
+    /// CSeq of the next request: one more than before with the same Call-ID.
+    fn sequence(&mut self, slot: usize) -> u32 {
+        let work = self.at_work[slot];
+        if !matches!(self.kind, Kind::Register { first: false, .. }) {
+            return work.sequence + 1;
         }
-        out.put(&[b"Call-ID: ", &driver.tag, b"-", &user.name, b"\r\nCSeq: "]);
-        out.put_number(u64::from(member.sequence));
-        out.put(&[b" ", method, b"\r\n"]);
-        out.put(&[b"Contact: <sip:", &user.name, b"@", host.as_bytes()]);
-        out.put(&[uas::contact_end(transport)]);
-        if with_credentials {
-            let uri = [b"sip:", &*user.domain].concat();
-            let account = &mut member.account;
-            account.answer(b"Authorization", &user.name, method, &uri, out);
-        }
-        if self.kind == Kind::Register {
-            out.put(&[b"Expires: "]);
-            out.put_number(u64::from(self.expires_s));
-            out.put(&[b"\r\n"]);
-        }
-        out.put(&[b"User-Agent: sipolis load\r\nContent-Length: "]);
-        let body: &[u8] = if self.kind == Kind::Options {
-            &self.body
-        } else {
-            b""
-        };
-        out.put_number(body.len() as u64);
-        out.put(&[b"\r\n\r\n", body]);
+        self.sequences.resize(self.users.len(), 0);
+        let sequence = &mut self.sequences[work.user - self.users.start];
+        *sequence += 1;
+        *sequence
     }
 
-    /// Takes the challenge of a response, if there is one to answer; whether it is `stale`.
-    fn take_challenge(&mut self, driver: &Driver, slot: u32, message: &[u8]) -> Option<bool> {
-        let challenge = message::values(message, message::WWW_AUTHENTICATE)
-            .chain(message::values(message, message::PROXY_AUTHENTICATE))
-            .find_map(Challenge::parse)?;
-        let stale = challenge.stale;
-        let member = &mut self.members[self.at_work[slot as usize].0];
-        let user = driver.users.get(member.user);
-        let account = &mut member.account;
-        account.challenged(challenge, &user.name, &user.password());
-        Some(stale)
+    fn write(&mut self, driver: &Driver, id: Id, transport: Transport, out: &mut Vec<u8>) {
+        let work = self.at_work[id.slot as usize];
+        let method = self.method();
+        let user = driver.users.get(work.user);
+        let host = driver.host(driver.operations[id.slot as usize].flow);
+        out.put(&[method, b" "]);
+        let start = out.len();
+        match self.kind {
+            Kind::Message => {
+                let peer = driver.users.get(work.user + 1);
+                out.put(&[b"sip:", &peer.name, b"@", peer.domain]);
+            }
+            _ => out.put(&[b"sip:", user.domain]),
+        }
+        let uri = start..out.len();
+        out.put(&[b" SIP/2.0\r\n"]);
+        driver.put_via(transport, host, id, out);
+        out.put(&[b"From: <sip:", &user.name, b"@", user.domain]);
+        out.put(&[b">;tag=", &driver.tag, b"\r\nTo: <"]);
+        match self.kind {
+            Kind::Register { .. } => out.put(&[b"sip:", &user.name, b"@", user.domain]),
+            _ => out.extend_from_within(uri.clone()),
+        }
+        out.put(&[b">\r\nCall-ID: "]);
+        match self.kind {
+            Kind::Register { first: false, .. } => {
+                out.put(&[&driver.tag, self.series, &user.name]);
+            }
+            _ => Id { step: 0, ..id }.put(&driver.tag, out),
+        }
+        out.put(&[b"\r\nCSeq: "]);
+        out.put_number(u64::from(work.sequence));
+        out.put(&[b" ", method, b"\r\n"]);
+        if work.clears {
+            out.put(&[b"Contact: *\r\n"]);
+        } else if self.kind != Kind::Message {
+            out.put(&[b"Contact: <sip:", &user.name, b"@", host.as_bytes()]);
+            out.put(&[uas::contact_end(transport)]);
+        }
+        if work.has_credentials {
+            let mut line = Vec::with_capacity(256);
+            let accounts = &mut self.accounts;
+            accounts.answer(work.user, &user.name, method, &out[uri], &mut line);
+            out.put(&[&line]);
+        }
+        self.put_rest(work.clears, out);
+    }
+
+    /// What depends on the request only.
+    fn put_rest(&self, clears: bool, out: &mut Vec<u8>) {
+        match self.kind {
+            Kind::Register { expires_s, .. } => {
+                out.put(&[b"Expires: "]);
+                out.put_number(if clears { 0 } else { u64::from(expires_s) });
+                out.put(&[b"\r\n"]);
+            }
+            // As phones do: there is no subscription (RFC 6665 would have one).
+            Kind::Notify => out.put(&[b"Event: keep-alive\r\n"]),
+            Kind::Message => out.put(&[b"Content-Type: text/plain\r\n"]),
+            Kind::Options => {}
+        }
+        out.put(&[b"User-Agent: sipolis load\r\nContent-Length: "]);
+        out.put_number(self.body.len() as u64);
+        out.put(&[b"\r\n\r\n", &self.body]);
+    }
+
+    /// Answers a challenge by sending the request again, if that may help.
+    fn challenged(&mut self, driver: &mut Driver, id: Id, message: &[u8]) -> bool {
+        let work = &mut self.at_work[id.slot as usize];
+        if self.digest == Digest::None || work.challenges >= ANSWERS_MAX {
+            return false;
+        }
+        let user = driver.users.get(work.user);
+        let Some(stale) = self.accounts.challenged(work.user, &user, message) else {
+            return false;
+        };
+        if std::mem::replace(&mut work.has_credentials, true) && !stale {
+            return false;
+        }
+        work.challenges += 1;
+        let id = driver.next_id(id.slot);
+        self.send(driver, id);
+        true
+    }
+
+    /// Whether that final response is what the request was for.
+    fn is_success(&self, code: u16) -> bool {
+        match (self.kind, code) {
+            (_, 200..300) => true,
+            // For a phone, a server that refuses its keep-alive is as alive as one that likes it, unless it says that it
+            // fails (5xx) or gave no answer of its own (408). 501 is that it does not know NOTIFY. A challenge says no more than
+            // that, where it is not to be answered.
+            (Kind::Notify, 401 | 407) => self.digest == Digest::None,
+            (Kind::Notify, 408) => false,
+            (Kind::Notify, 400..=499 | 501 | 600..) => true,
+            _ => false,
+        }
     }
 }
 
+/// Seconds that a callee is registered for: longer than a run.
+const EXPIRES_S: u32 = 3600;
+
 impl Scenario for Requests {
     fn begin(&mut self, driver: &mut Driver, slot: u32) {
-        self.at_work.resize(driver.operations.len(), (0, false));
-        let member = self.next;
-        self.next = (self.next + 1) % self.members.len();
-        self.at_work[slot as usize] = (member, false);
-        let reuses = self.digest == Digest::Reuse && self.members[member].account.is_challenged();
-        self.send(driver, driver.id(slot), reuses);
+        let work = AtWork::default();
+        self.at_work.resize(driver.operations.len(), work);
+        let user = self.next_user();
+        self.at_work[slot as usize] = AtWork {
+            user,
+            has_credentials: self.digest == Digest::Reuse && self.accounts.are_challenged(user),
+            clears: self.clears,
+            ..AtWork::default()
+        };
+        self.send(driver, driver.id(slot));
     }
 
     fn answered(&mut self, driver: &mut Driver, id: Id, code: u16, message: &[u8]) {
-        if matches!(code, 401 | 407) && self.digest != Digest::None {
-            let stale = self.take_challenge(driver, id.slot, message);
-            let first = !self.at_work[id.slot as usize].1;
-            if stale.is_some_and(|stale| first || stale) && id.step < ANSWERS_MAX {
-                let id = driver.next_id(id.slot);
-                return self.send(driver, id, true);
-            }
+        if matches!(code, 401 | 407) && self.challenged(driver, id, message) {
+            return;
         }
-        let outcome = match code {
-            200..300 => Outcome::Good,
-            401 | 407 => Outcome::Failed(Cause::Credentials),
-            503 => Outcome::Failed(Cause::Refused),
-            _ => Outcome::Failed(Cause::Response),
-        };
-        if outcome == Outcome::Good {
-            driver.record_latency(id.slot);
+        let work = &mut self.at_work[id.slot as usize];
+        if std::mem::take(&mut work.clears) {
+            // Whether there was anything to remove or not.
+            work.challenges = 0;
+            work.has_credentials = false;
+            let id = driver.next_id(id.slot);
+            return self.send(driver, id);
         }
-        driver.end(id.slot, outcome);
+        if !self.is_success(code) {
+            return driver.end(id.slot, failure(code));
+        }
+        driver.record_latency(id.slot);
+        driver.end(id.slot, Outcome::Good);
+    }
+
+    fn request(&mut self, driver: &mut Driver, id: Id, from: &Source, message: &[u8]) {
+        let _ = id;
+        uas::refuse(driver, from, message); // a MESSAGE gets its 200
     }
 }
