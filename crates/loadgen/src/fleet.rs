@@ -98,6 +98,9 @@ impl Fleet {
             .iter()
             .map(|c| Arc::clone(&c.monitor))
             .collect();
+        for monitor in &monitors {
+            monitor.take(); // an answer that was asked for in the run before
+        }
         let mut latest: Vec<Statistics> = vec![Statistics::default(); threads];
         let runs = self.workers.iter_mut().enumerate().map(|(number, worker)| {
             let work = work.share(number, threads);

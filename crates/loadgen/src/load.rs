@@ -96,10 +96,9 @@ fn print(summary: &Summary, json: bool) {
 
 impl LoadArgs {
     fn screen(&self, plan: &Plan) -> Screen {
-        let title = format!("sipolis load {} to {}", self.scenario.name(), plan.target);
-        let offered: Option<Vec<f64>> = plan.parts.iter().map(|p| p.pace.offered()).collect();
-        let offered = offered.map(|rates| rates.iter().sum());
-        Screen::begin(title, self.work(), offered, self.output.no_screen)
+        let title = format!("sipolis load {} to {}", plan.name, plan.target);
+        let is_open_loop = plan.parts.iter().all(|part| part.pace.offered().is_some());
+        Screen::begin(title, self.work(), is_open_loop, self.output.no_screen)
     }
 
     /// Runs what the plan says, or searches.
@@ -175,7 +174,8 @@ impl Summary {
         let words = std::env::args_os().skip(1);
         let words: Vec<_> = words.map(|word| quoted(&word.to_string_lossy())).collect();
         self.command = format!("sipolis {}", words.join(" "));
-        args.scenario.name().clone_into(&mut self.scenario);
+        self.scenario.clone_from(&plan.name);
+        self.comment.clone_from(&plan.comment);
         self.transport = plan.connections.transport.name();
         self.target = plan.target.to_string();
         self.lifetime = plan.connections.lifetime.to_string();

@@ -10,14 +10,14 @@ use crate::{
 /// What to do against which server.
 #[derive(Clone)]
 pub(crate) struct Plan {
+    /// Of the scenario or the mix.
+    pub(crate) name: String,
+    /// What it stands for, in a line; may be empty.
+    pub(crate) comment: String,
     pub(crate) target: Target,
     pub(crate) users: Users,
     pub(crate) parts: Vec<PartPlan>,
     pub(crate) connections: Connections,
-    /// Operations, of all parts together, after which no other begins.
-    pub(crate) count: Option<u64>,
-    /// Time after which no operation begins.
-    pub(crate) duration: Option<Duration>,
     /// How long one transaction may take.
     pub(crate) timeout: Duration,
     /// Operations under way at most, of all parts.

@@ -43,6 +43,14 @@ impl Place {
     }
 }
 
+/// What is done, and by whom.
+struct What {
+    name: String,
+    comment: String,
+    users: Users,
+    parts: Vec<PartPlan>,
+}
+
 impl LoadArgs {
     /// How much to do, of all processes together.
     pub(crate) fn work(&self) -> Work {
@@ -73,20 +81,24 @@ impl LoadArgs {
     pub(crate) fn plan(&self) -> Result<Plan, String> {
         let (number, of) = self.connections.child.unwrap_or((0, 1));
         let place = Place { number, of };
-        let (users, parts) = self.parts(place)?;
+        let What {
+            name,
+            comment,
+            users,
+            parts,
+        } = self.what(place)?;
         if users.len() < 2 * self.connections.threads {
             let text = "at least two users are needed for each thread of each process";
             return Err(String::from(text));
         }
         let connections = self.connections(place, &users, &parts)?;
-        let work = self.work();
         Ok(Plan {
+            name,
+            comment,
             target: self.target.clone(),
             users,
             parts,
             connections,
-            count: work.operations.map(|n| place.share(n as usize) as u64),
-            duration: work.duration,
             timeout: self.pace.timeout,
             outstanding_max: place.share(self.pace.outstanding_max).max(1),
             threads: self.connections.threads,
@@ -95,7 +107,7 @@ impl LoadArgs {
         })
     }
 
-    fn parts(&self, place: Place) -> Result<(Users, Vec<PartPlan>), String> {
+    fn what(&self, place: Place) -> Result<What, String> {
         let Scenario::Mix(name) = &self.scenario else {
             if self.pace.scale.is_some() {
                 return Err(String::from(
@@ -104,13 +116,19 @@ impl LoadArgs {
             }
             let count = self.users.count.unwrap_or(USERS);
             let users = self.users(place, count, None)?;
+            let name = self.scenario.name().to_owned();
             let part = PartPlan {
-                name: self.scenario.name().to_owned(),
+                name: name.clone(),
                 users: 0..users.len(),
                 kind: self.kind()?,
                 pace: self.pace(place),
             };
-            return Ok((users, vec![part]));
+            return Ok(What {
+                name,
+                comment: String::new(),
+                users,
+                parts: vec![part],
+            });
         };
         if self.pace.outstanding.is_some() || self.pace.rate.is_some() {
             return Err(String::from(
@@ -129,7 +147,12 @@ impl LoadArgs {
         for part in &mut mix.parts {
             part.users.end = part.users.end.min(users.len());
         }
-        Ok((users, mix.parts))
+        Ok(What {
+            name: mix.name,
+            comment: mix.comment,
+            users,
+            parts: mix.parts,
+        })
     }
 
     /// A process' users: pairs stay together, and no user is another's too.

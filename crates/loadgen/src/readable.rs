@@ -94,6 +94,9 @@ impl Summary {
                 self.target
             )?;
         }
+        if !self.comment.is_empty() {
+            writeln!(out, "{}", paint.dim(&self.comment))?;
+        }
         if self.max_rate.is_some() || !self.trials_sustained() {
             let found = match self.max_rate {
                 Some(max) => paint.bold(paint.good(format!("{} is sustained", rate(max)))),
@@ -151,7 +154,7 @@ impl Summary {
             (
                 "connecting",
                 self.setup_us.as_ref(),
-                "from opening a connection to its being open",
+                "until a connection is open",
             ),
         ];
         let heads = ["p50", "p90", "p99", "p99.9", "max"];

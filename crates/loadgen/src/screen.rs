@@ -46,13 +46,13 @@ const PICTURE: Duration = Duration::from_millis(200);
 const LINE: Duration = Duration::from_secs(2);
 impl Screen {
     /// On the terminal if standard error is one and `lines` are not wanted.
-    pub(crate) fn begin(title: String, work: Work, offered: Option<f64>, lines: bool) -> Self {
+    pub(crate) fn begin(title: String, work: Work, is_open_loop: bool, lines: bool) -> Self {
         Self {
             output: match lines || !io::stderr().is_terminal() {
                 true => Output::Lines,
                 false => terminal().map_or(Output::Lines, Output::Terminal),
             },
-            view: View::new(title, work, offered),
+            view: View::new(title, work, is_open_loop),
             drawn: None,
         }
     }

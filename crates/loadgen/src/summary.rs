@@ -19,6 +19,9 @@ pub struct Summary {
     pub command: String,
     /// What was done.
     pub scenario: String,
+    /// What a mix stands for.
+    #[serde(skip)]
+    pub(crate) comment: String,
     /// Where the server is.
     pub target: String,
     /// What carried the callers' requests.

@@ -27,14 +27,22 @@ pub(crate) struct View {
     title: String,
     phase: Phase,
     work: Work,
-    offered: Option<f64>,
+    /// Operations begin at a rate, not when others end.
+    is_open_loop: bool,
     began: Instant,
     /// What was counted when, within the last second or a little more.
-    recent: VecDeque<(Instant, u64)>,
+    recent: VecDeque<Moment>,
     /// Operations that succeeded in each second of the last minute.
     minute: VecDeque<u64>,
     second: (Instant, u64),
     trial: Option<Trial>,
+}
+
+#[derive(Clone, Copy)]
+struct Moment {
+    at: Instant,
+    begun: u64,
+    succeeded: u64,
 }
 
 /// What a load is at.
@@ -61,13 +69,13 @@ const MINUTE: usize = 60;
 
 impl View {
     /// Of a load that prepares.
-    pub(crate) fn new(title: String, work: Work, offered: Option<f64>) -> Self {
+    pub(crate) fn new(title: String, work: Work, is_open_loop: bool) -> Self {
         let now = Instant::now();
         Self {
             title,
             phase: Phase::Preparing,
             work,
-            offered,
+            is_open_loop,
             began: now,
             recent: VecDeque::new(),
             minute: VecDeque::new(),
@@ -89,7 +97,6 @@ impl View {
     /// Another trial of a search begins.
     pub(crate) fn begin_trial(&mut self, trial: Trial) {
         self.trial = Some(trial);
-        self.offered = Some(trial.rate);
         self.begin(Phase::Running);
     }
 
@@ -107,39 +114,47 @@ impl View {
 
     /// Takes in what has come of the run so far.
     pub(crate) fn count(&mut self, statistics: &Statistics) {
-        let now = Instant::now();
-        let succeeded = statistics.succeeded();
+        let now = Moment {
+            at: Instant::now(),
+            begun: statistics.begun(),
+            succeeded: statistics.succeeded(),
+        };
+        let Moment { at, succeeded, .. } = now;
         if self
             .recent
             .back()
-            .is_some_and(|(_, before)| *before > succeeded)
+            .is_some_and(|last| last.begun > now.begun)
         {
             self.recent.clear(); // another run
-            self.second = (now, 0);
+            self.second = (at, 0);
         }
-        self.recent.push_back((now, succeeded));
-        while self.recent.len() > 2 && now - self.recent[1].0 > Duration::from_secs(1) {
+        self.recent.push_back(now);
+        while self.recent.len() > 2 && at - self.recent[1].at > Duration::from_secs(1) {
             self.recent.pop_front();
         }
         let (since, before) = self.second;
-        if now - since >= Duration::from_secs(1) {
-            let seconds = (now - since).as_secs_f64();
-            self.minute
-                .push_back(((succeeded - before) as f64 / seconds) as u64);
-            self.second = (now, succeeded);
+        if at - since >= Duration::from_secs(1) {
+            let rate = succeeded.saturating_sub(before) as f64 / (at - since).as_secs_f64();
+            self.minute.push_back(rate as u64);
+            self.second = (at, succeeded);
         }
         while self.minute.len() > MINUTE {
             self.minute.pop_front();
         }
     }
 
-    /// Operations that succeeded, a second, of the last second.
-    fn achieved(&self) -> f64 {
+    /// Operations of the last second or a little more, a second: of those that were due, and of those that succeeded.
+    fn rates(&self) -> (f64, f64) {
         match (self.recent.front(), self.recent.back()) {
-            (Some((from, before)), Some((to, now))) if to > from => {
-                (now - before) as f64 / (*to - *from).as_secs_f64()
+            (Some(from), Some(to)) if to.at > from.at => {
+                let seconds = (to.at - from.at).as_secs_f64();
+                let due = (to.begun - from.begun) as f64 / seconds;
+                (
+                    due,
+                    to.succeeded.saturating_sub(from.succeeded) as f64 / seconds,
+                )
             }
-            _ => 0.0,
+            _ => (0.0, 0.0),
         }
     }
 
@@ -164,7 +179,7 @@ impl View {
         format!(
             "  {:>4.0} s  {}  {} succeeded  p50 {}  p99 {}  {} under way{failed}",
             self.began.elapsed().as_secs_f64(),
-            rate(self.achieved()),
+            rate(self.rates().1),
             share(statistics.succeeded(), ended(statistics)),
             time(times.0.value_at_quantile(0.5)),
             time(times.0.value_at_quantile(0.99)),
@@ -202,12 +217,13 @@ impl View {
         } else {
             0
         };
-        let [head, bar, figures, parts, minute, foot] = Layout::vertical([
+        let [head, bar, figures, parts, minute, _, foot] = Layout::vertical([
             Constraint::Length(2),
             Constraint::Length(1),
             Constraint::Length(9),
             Constraint::Length(rows),
             Constraint::Max(6),
+            Constraint::Length(1),
             Constraint::Min(1),
         ])
         .areas(inner(frame));
@@ -254,9 +270,11 @@ impl View {
     fn figures(&self, statistics: &Statistics) -> Vec<Line<'static>> {
         let times = statistics.latency_us();
         let quantile = |q| time(times.0.value_at_quantile(q));
-        let offered = self
-            .offered
-            .map_or(String::new(), |r| format!(" of {} offered", rate(r)));
+        let (due, achieved) = self.rates();
+        let offered = match self.is_open_loop {
+            true => format!(" of {} due", rate(due)),
+            false => String::new(),
+        };
         let (succeeded, failed) = (statistics.succeeded(), statistics.failed());
         let ended = succeeded + failed;
         let success = match (ended, failed) {
@@ -283,7 +301,7 @@ impl View {
             Line::default(),
             Line::from(vec![
                 label("rate"),
-                bold(rate(self.achieved())),
+                bold(rate(achieved)),
                 Span::raw(offered),
             ]),
             Line::from(vec![
@@ -441,7 +459,7 @@ mod tests {
             operations: Some(400),
             duration: None,
         };
-        let mut view = View::new(title, work, Some(2500.0));
+        let mut view = View::new(title, work, true);
         view.begin(Phase::Running);
         view
     }
@@ -476,7 +494,7 @@ mod tests {
         for text in [
             "city to tcp://192.0.2.1:5060",
             "50%",
-            "of 2,500/s offered",
+            "of 0.00/s due",
             "97.98 %   194 of 198",
             "p50 1.50 ms",
             "99.9 40.0 ms",
