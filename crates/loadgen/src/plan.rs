@@ -18,6 +18,10 @@ pub(crate) struct Plan {
     pub(crate) users: Users,
     pub(crate) parts: Vec<PartPlan>,
     pub(crate) connections: Connections,
+    /// Operations, of all parts together, after which no other begins.
+    pub(crate) count: Option<u64>,
+    /// Time after which no operation begins.
+    pub(crate) duration: Option<Duration>,
     /// How long one transaction may take.
     pub(crate) timeout: Duration,
     /// Operations under way at most, of all parts.

@@ -92,6 +92,7 @@ impl LoadArgs {
             return Err(String::from(text));
         }
         let connections = self.connections(place, &users, &parts)?;
+        let work = self.work();
         Ok(Plan {
             name,
             comment,
@@ -99,6 +100,8 @@ impl LoadArgs {
             users,
             parts,
             connections,
+            count: work.operations.map(|n| place.share(n as usize) as u64),
+            duration: work.duration,
             timeout: self.pace.timeout,
             outstanding_max: place.share(self.pace.outstanding_max).max(1),
             threads: self.connections.threads,
