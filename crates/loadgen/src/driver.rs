@@ -164,12 +164,39 @@ impl Driver {
         self.silent_since_us = u64::MAX;
         let via = message::field(message, message::VIA);
         let id = via.and_then(|via| Id::find(&self.tag, via));
-        match (message::code(message), id) {
+        let code = message::code(message);
+        if code.is_none() && !message::is_request(message) || !message::is_whole(message) {
+            return self.rubbish(id);
+        }
+        match (code, id) {
             (Some(code), Some(id)) => self.response(parts, id, code, message),
             // Our own request: it comes from an echo server, and is as good as an answer.
             (None, Some(id)) => self.response(parts, id, 200, message),
             (Some(_), None) => self.statistics.strays += 1,
             (None, None) => self.request(parts, from, message),
+        }
+    }
+
+    /// A message can't be understood. When it names a transaction, that has no better answer to expect.
+    fn rubbish(&mut self, id: Option<Id>) {
+        self.statistics.rubbish += 1;
+        if let Some(id) = id {
+            self.fail(id, Cause::Rubbish);
+        }
+    }
+
+    /// A datagram came to nobody (RFC 3261 section 18.4).
+    pub(crate) fn undelivered(&mut self, message: &[u8]) {
+        if let Some(id) = Id::find(&self.tag, message) {
+            self.fail(id, Cause::Unreachable);
+        }
+    }
+
+    /// A transaction has failed, and its operation with it.
+    fn fail(&mut self, id: Id, cause: Cause) {
+        let operation = self.operation(id);
+        if operation.is_some_and(|o| o.waiting(id.step).is_some()) {
+            self.end(id.slot, Outcome::Failed(cause));
         }
     }
 

@@ -188,7 +188,7 @@ impl Flows {
     /// Begins a connection from the next address that has a port left.
     fn connect(&mut self, io: &mut Io) -> io::Result<FlowId> {
         let target = self.target;
-        let flow = self.from_sources(|source| io.connect(target, source))?;
+        let flow = self.with_source(|source| io.connect(target, source))?;
         if self.uses.len() <= flow as usize {
             self.uses.resize(flow as usize + 1, UNUSED);
         }
@@ -196,7 +196,7 @@ impl Flows {
         Ok(flow)
     }
 
-    fn from_sources<T>(
+    fn with_source<T>(
         &mut self,
         mut begin: impl FnMut(Option<IpAddr>) -> io::Result<T>,
     ) -> io::Result<T> {
@@ -274,7 +274,7 @@ impl Flows {
             self.connect(io)?
         } else {
             let target = self.target;
-            self.from_sources(|source| io.reconnect(flow, target, source))?;
+            self.with_source(|source| io.reconnect(flow, target, source))?;
             flow
         };
         self.callers[place] = Place { flow, begun: 0 };

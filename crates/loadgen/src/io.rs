@@ -27,6 +27,7 @@ pub(crate) enum Transport {
 pub(crate) struct Inbox {
     bytes: Vec<u8>,
     messages: Vec<(Range<usize>, Source)>,
+    undelivered: Vec<Range<usize>>,
     connected: Vec<ConnectionId>,
     ended: Vec<(ConnectionId, Cause)>,
     /// Flows that are open now, and how long that took, microseconds.
@@ -43,9 +44,15 @@ impl Inbox {
         self.messages.iter().map(message)
     }
 
+    /// Starts of datagrams that came to nobody.
+    pub(crate) fn undelivered(&self) -> impl Iterator<Item = &[u8]> {
+        self.undelivered.iter().map(|r| &self.bytes[r.clone()])
+    }
+
     fn clear(&mut self) {
         self.bytes.clear();
         self.messages.clear();
+        self.undelivered.clear();
         self.connected.clear();
         self.ended.clear();
         self.opened.clear();
@@ -63,6 +70,12 @@ impl Handler for Inbox {
 
     fn broken(&mut self, _: &mut net::Io, from: &Source, _: &[u8], _: sip_wire::ParseError) {
         self.ended.push((from.connection, Cause::Rubbish));
+    }
+
+    fn undelivered(&mut self, _: &mut net::Io, bytes: &[u8]) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        self.undelivered.push(start..self.bytes.len());
     }
 
     fn connected(&mut self, _: &mut net::Io, id: ConnectionId) {
@@ -146,6 +159,7 @@ impl Io {
     pub(crate) fn udp(&mut self, address: IpAddr) -> io::Result<FlowId> {
         let options = SocketOptions {
             shared: false,
+            take_back: true,
             ..SocketOptions::default()
         };
         let socket = bind_udp(SocketAddr::new(address, 0), &options)?;

@@ -16,6 +16,30 @@ pub(crate) fn code(message: &[u8]) -> Option<u16> {
     (100..700).contains(&code).then_some(code)
 }
 
+/// Whether the first line is a request's.
+pub(crate) fn is_request(message: &[u8]) -> bool {
+    let end = memchr(b'\n', message).unwrap_or(0);
+    message[..end].trim_ascii_end().ends_with(b" SIP/2.0")
+}
+
+/// Whether as much body is there as Content-Length says, or it says nothing (RFC 3261 section 18.3).
+pub(crate) fn is_whole(message: &[u8]) -> bool {
+    if message.ends_with(b"Content-Length: 0\r\n\r\n") {
+        return true; // nearly all are
+    }
+    let Some(end) = memchr::memmem::find(message, b"\r\n\r\n") else {
+        return false;
+    };
+    let (head, body) = (&message[..end + 2], &message[end + 4..]);
+    let Some(length) = field(head, CONTENT_LENGTH) else {
+        return true;
+    };
+    let length = std::str::from_utf8(length)
+        .ok()
+        .and_then(|l| l.parse().ok());
+    length.is_some_and(|length: usize| length <= body.len())
+}
+
 /// Method of a request: the bytes before the first space.
 pub(crate) fn method(message: &[u8]) -> &[u8] {
     &message[..memchr(b' ', message).unwrap_or(0)]
@@ -30,6 +54,7 @@ pub(crate) const FROM: Name = Name("from", b'f');
 pub(crate) const TO: Name = Name("to", b't');
 pub(crate) const CALL_ID: Name = Name("call-id", b'i');
 pub(crate) const CSEQ: Name = Name("cseq", 0);
+pub(crate) const CONTENT_LENGTH: Name = Name("content-length", b'l');
 pub(crate) const CONTACT: Name = Name("contact", b'm');
 pub(crate) const RECORD_ROUTE: Name = Name("record-route", 0);
 pub(crate) const REQUIRE: Name = Name("require", 0);
@@ -252,6 +277,17 @@ mod tests {
         assert_eq!(reliable_in("Require: 100rel\r\nRSeq: 4294967296\r\n"), None);
         assert_eq!(sequence(response("").as_bytes()), Some(7));
         assert_eq!(sequence(b"BYE x SIP/2.0\r\nCSeq: BYE\r\n\r\n"), None);
+    }
+
+    #[test]
+    fn a_body_shorter_than_said_makes_a_message_rubbish() {
+        assert!(is_whole(RESPONSE));
+        assert!(!is_whole(&RESPONSE[..RESPONSE.len() - 1]));
+        assert!(!is_whole(b"SIP/2.0 200 OK\r\nContent-Length: x\r\n\r\n"));
+        assert!(!is_whole(b"SIP/2.0 200 OK\r\n"));
+        assert!(is_whole(b"SIP/2.0 200 OK\r\n\r\n"));
+        assert!(is_request(b"BYE sip:x SIP/2.0\r\n\r\n"));
+        assert!(!is_request(b"HTTP/1.1 200 OK\r\n\r\n") && !is_request(b"SIP/2.0"));
     }
 
     #[test]

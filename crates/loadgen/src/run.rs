@@ -68,6 +68,9 @@ impl Driver {
             for (message, from) in inbox.messages() {
                 self.take(parts, from, message);
             }
+            for request in inbox.undelivered() {
+                self.undelivered(request);
+            }
             for (flow, cause) in inbox.lost.drain(..) {
                 self.lost(flow, cause);
             }

@@ -1,6 +1,6 @@
 use crate::connections::{Flags, Inbound};
 use crate::io::{Io, Ready, Socket};
-use crate::udp::{BATCH, ReceiveBatch};
+use crate::udp::{BATCH, ReceiveBatch, take_back};
 use crate::{Closed, ConnectionId, OpenSet, Options, Stage, Tag, Why, exact};
 use mio::event::Event;
 use mio::{Events, Poll, Waker};
@@ -54,6 +54,12 @@ pub trait Handler {
     /// A connection has ended. Messages that were not written have been told of before.
     fn closed(&mut self, io: &mut Io, closed: &Closed) {
         let _ = (io, closed);
+    }
+
+    /// The start of a datagram that came to nobody: its port is closed, or its host is not there. Of sockets made with
+    /// [`crate::SocketOptions::take_back`].
+    fn undelivered(&mut self, io: &mut Io, bytes: &[u8]) {
+        let _ = (io, bytes);
     }
 
     /// A message could not be sent.
@@ -180,6 +186,9 @@ impl Net {
             match token::kind(event.token()) {
                 token::Kind::Waker => self.woken = true,
                 token::Kind::Socket(index) => {
+                    if event.is_error() {
+                        context.undelivered(index, handler);
+                    }
                     if event.is_writable() {
                         context.io.flush_socket(index);
                     }
@@ -325,6 +334,19 @@ impl Context<'_> {
             }
         }
         self.io.ready.push(Ready::Socket(index));
+    }
+
+    fn undelivered(&mut self, index: usize, handler: &mut impl Handler) {
+        let Socket::Udp(port) = &self.io.sockets[index] else {
+            return;
+        };
+        let descriptor = port.socket.as_raw_fd();
+        for _ in 0..BATCHES_PER_TURN * BATCH {
+            match take_back(descriptor, self.buffer) {
+                Some(bytes) => handler.undelivered(self.io, bytes),
+                None => return,
+            }
+        }
     }
 
     fn datagram(&mut self, index: usize, bound: SocketAddr, i: usize, handler: &mut impl Handler) {

@@ -60,6 +60,8 @@ impl Default for Options {
 pub struct SocketOptions {
     /// Several sockets of this process on one address (`SO_REUSEPORT`): the kernel spreads peers over them.
     pub shared: bool,
+    /// Datagrams that the peer's side says it could not deliver come back ([`crate::Handler::undelivered`]).
+    pub take_back: bool,
     /// Connections that may wait to be accepted; cut by `net.core.somaxconn`.
     pub backlog: i32,
     /// Bytes of the receive and of the send buffer of a datagram socket; cut by `net.core.rmem_max` and `wmem_max` unless privileged.
@@ -70,6 +72,7 @@ impl Default for SocketOptions {
     fn default() -> Self {
         Self {
             shared: true,
+            take_back: false,
             backlog: 4096,
             buffer_bytes: 8 * 1024 * 1024,
         }

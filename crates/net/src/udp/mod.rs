@@ -3,7 +3,7 @@ mod receive;
 mod send;
 
 pub(crate) use raw::set_int;
-pub(crate) use receive::ReceiveBatch;
+pub(crate) use receive::{ReceiveBatch, take_back};
 pub(crate) use send::{SendQueue, SendScratch};
 
 use crate::SocketOptions;
@@ -30,6 +30,12 @@ pub fn bind_udp(address: SocketAddr, options: &SocketOptions) -> io::Result<UdpS
     socket.set_reuse_port(options.shared)?;
     raw::set_buffers(&socket, options.buffer_bytes);
     set_int(&socket, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1)?;
+    if options.take_back {
+        match address {
+            SocketAddr::V4(_) => set_int(&socket, libc::IPPROTO_IP, libc::IP_RECVERR, 1)?,
+            SocketAddr::V6(_) => set_int(&socket, libc::IPPROTO_IPV6, libc::IPV6_RECVERR, 1)?,
+        }
+    }
     if address.ip().is_unspecified() {
         // Only these need to be told which of our addresses a datagram came to, and has to leave from.
         match address {

@@ -108,3 +108,17 @@ impl ReceiveBatch {
         })
     }
 }
+
+/// Takes the start of a datagram back that was sent from a socket and could not be delivered, as an ICMP message told; `None`: there is no more.
+pub(crate) fn take_back(socket: RawFd, buffer: &mut [u8]) -> Option<&[u8]> {
+    // SAFETY: the kernel writes at most the buffer's length into it.
+    let count = unsafe {
+        libc::recv(
+            socket,
+            buffer.as_mut_ptr().cast(),
+            buffer.len(),
+            libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT,
+        )
+    };
+    (count >= 0).then(|| &buffer[..count as usize])
+}
