@@ -89,6 +89,7 @@ pub(super) fn edge(config: &Config, seed: u64) -> edge::Options {
         },
         sockets: SocketOptions {
             shared: true,
+            take_back: false,
             backlog: i32::try_from(connections.backlog).unwrap_or(i32::MAX),
             buffer_bytes: size(datagrams.buffer_bytes),
         },
