@@ -22,6 +22,8 @@ pub(crate) struct Flows {
     /// Local addresses to open from; the system's choice when there are none.
     sources: Vec<IpAddr>,
     next_source: usize,
+    /// Where phones are reached that keep no connection; `None` if they are reached over the one they have.
+    listening: Option<String>,
     callers: Vec<Place>,
     callees: Vec<FlowId>,
     uses: Vec<Use>,
@@ -57,6 +59,8 @@ const UNUSED: Use = Use {
     retired: false,
 };
 
+/// Where a phone listens.
+const SIP_PORT: u16 = 5060;
 /// Connections that are being opened at a time in preparation; more would overflow a listening socket's queue.
 const OPENING_MAX: usize = 512;
 /// Of those, how many are begun between two looks at what has come.
@@ -70,17 +74,30 @@ impl Flows {
             [only] if Some(only) == usual => Vec::new(),
             _ => settings.sources.clone(),
         };
+        let kept = matches!(
+            settings.lifetime,
+            Lifetime::Persistent | Lifetime::PersistentOpen
+        );
+        let first = settings.sources.first().filter(|_| !kept);
+        let listening = first.map(|ip| SocketAddr::new(*ip, SIP_PORT).to_string());
         Self {
             target,
             settings,
             sources,
             next_source: 0,
+            listening,
             callers: Vec::new(),
             callees: Vec::new(),
             uses: Vec::new(),
             setup_us: Times::default(),
             opened: 0,
         }
+    }
+
+    /// Where phones are reached that keep no connection. The connections' own addresses would make a
+    /// binding each, until the server takes no more of a user.
+    pub(crate) fn listening(&self) -> Option<&str> {
+        self.listening.as_deref()
     }
 
     /// Transport of the callers' requests.
@@ -368,5 +385,34 @@ fn cause_of(error: &io::Error) -> Cause {
         | io::ErrorKind::TimedOut => Cause::Unreachable,
         // Ports, descriptors, memory, or a source that is not an address of this machine.
         _ => Cause::Local,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_phones_that_keep_no_connection_are_reached_where_they_listen() {
+        let listening = |lifetime| {
+            let connections = Connections {
+                transport: Transport::Tcp,
+                callee_transport: Transport::Tcp,
+                count: 1,
+                lifetime,
+                sources: vec![[127, 0, 1, 1].into(), [127, 0, 1, 2].into()],
+            };
+            let flows = Flows::new(([127, 0, 0, 1], 5060).into(), connections);
+            flows.listening().map(String::from)
+        };
+        assert_eq!(listening(Lifetime::Persistent), None);
+        assert_eq!(listening(Lifetime::PersistentOpen), None);
+        for lifetime in [
+            Lifetime::Operations(5),
+            Lifetime::Dialog,
+            Lifetime::Transaction,
+        ] {
+            assert_eq!(listening(lifetime).as_deref(), Some("127.0.1.1:5060"));
+        }
     }
 }

@@ -228,6 +228,12 @@ impl Requests {
         if work.clears {
             out.put(&[b"Contact: *\r\n"]);
         } else if self.kind != Kind::Message {
+            // A callee keeps the connection that it registers over.
+            let listening = driver
+                .flows
+                .listening()
+                .filter(|_| !self.is_callee(work.user));
+            let host = listening.unwrap_or(host);
             out.put(&[b"Contact: <sip:", &user.name, b"@", host.as_bytes()]);
             out.put(&[uas::contact_end(transport)]);
         }
