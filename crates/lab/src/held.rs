@@ -7,7 +7,6 @@ use crate::{
     lab::Lab,
     load::{Load, Prepared},
     record::Who,
-    sampler::Reading,
     servers::{DOMAIN, Server},
 };
 
@@ -57,17 +56,15 @@ impl Lab {
         } else {
             load
         };
-        let before = Reading::of(server).sockets.tcp;
+        let before = open_files(server);
         let mut held = self.prepare(server, &load)?;
         held.begin().map_err(Stop::Fail)?;
         held.wait().map_err(Stop::Fail)?;
-        let sockets = Reading::of(server).sockets.tcp.saturating_sub(before);
-        // Both ends; some others of the machine may have gone meanwhile.
-        if (sockets as f64) < 1.98 * count as f64 {
+        let held_by_server = open_files(server).saturating_sub(before);
+        if held_by_server < count {
             let text = format!(
-                "{} holds only {} of {count} connections",
-                who.name(),
-                sockets / 2
+                "{} holds only {held_by_server} of {count} connections",
+                who.name()
             );
             return Err(Stop::Fail(text));
         }
@@ -90,6 +87,12 @@ fn holdable(descriptors: u64, memory: u64) -> usize {
     } else {
         most / 1_000 * 1_000
     }
+}
+
+/// Descriptors of all the server's processes.
+fn open_files(server: &Server) -> usize {
+    let of = |pid| fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count);
+    server.pids().into_iter().map(of).sum()
 }
 
 /// The hard limit of open files, of `/proc/PID/limits`.
