@@ -58,10 +58,14 @@ impl Scale {
         }
     }
 
-    /// Ticks at each power of ten; between them at 2 and 5 where there are few.
+    /// Ticks at each power of ten; between them at 2 and 5, and at more where there are few.
     fn of_logarithms(low: f64, high: f64) -> Self {
+        let multiples: &[f64] = match high - low {
+            narrow if narrow < 0.7 => &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0],
+            _ => &[1.0, 2.0, 5.0],
+        };
         let all: Vec<f64> = (low.floor() as i32..=high.ceil() as i32)
-            .flat_map(|power| [1.0, 2.0, 5.0].map(|m: f64| f64::from(power) + m.log10()))
+            .flat_map(|power| multiples.iter().map(move |m| f64::from(power) + m.log10()))
             .collect();
         let near = 1e-9;
         let first = all.iter().rposition(|t| *t <= low + near).unwrap_or(0);
@@ -239,6 +243,13 @@ mod tests {
         assert_eq!(labels, ["2", "5", "10", "20", "50", "100", "200"]);
         assert_eq!(scale.place(0.0), None);
         assert_eq!(scale.place_or_end(0.0), scale.min);
+    }
+
+    #[test]
+    fn a_log_axis_of_less_than_a_power_of_ten_has_more_ticks_in_it() {
+        let scale = Scale::new(true, false, [2_000.0, 4_500.0].into_iter());
+        let labels: Vec<_> = scale.ticks.iter().map(|t| scale.label(*t)).collect();
+        assert_eq!(labels, ["2,000", "3,000", "4,000", "5,000"]);
     }
 
     #[test]

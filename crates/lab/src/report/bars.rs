@@ -231,12 +231,17 @@ fn part_labels(groups: &[Group]) -> Vec<&str> {
     labels
 }
 
-/// The first part full, the last a quarter.
+/// How full a part's colour is. Of few parts from full to light; of many, neighbours differ most: full and light in turn.
 fn shade(parts: &[&str], label: &str) -> f64 {
     let index = parts.iter().position(|p| *p == label).unwrap_or(0);
-    let steps = parts.len().saturating_sub(1).max(1);
+    let last = parts.len().saturating_sub(1).max(1);
+    let (from, to) = match (last, index % 2) {
+        (..=3, _) => (100.0, 22.0),
+        (_, 0) => (100.0, 60.0),
+        _ => (48.0, 15.0),
+    };
     // Two decimals, so that the text of the picture stays short.
-    (100.0 - 78.0 * index as f64 / steps as f64).round() / 100.0
+    (from - (from - to) * index as f64 / last as f64).round() / 100.0
 }
 
 /// Where each part's name stands: line and place in it.
