@@ -302,3 +302,87 @@ impl LoadArgs {
         ))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    fn plan(line: &str) -> Result<Plan, String> {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            load: LoadArgs,
+        }
+        let words = ["load"].into_iter().chain(line.split_whitespace());
+        let line = Line::try_parse_from(words).map_err(|e| e.to_string())?;
+        line.load.plan()
+    }
+
+    #[test]
+    fn processes_share_a_load_without_a_rest_and_no_user_is_in_two() {
+        let children: Vec<Plan> = (0..3)
+            .map(|n| {
+                let line = "register tcp://127.0.0.1 --users 100 --connections 10 --count 50 --rate 90 --source 127.0.1.1-127.0.1.3";
+                plan(&format!("{line} --child {n}/3")).expect("is right")
+            })
+            .collect();
+        let sum = |of: fn(&Plan) -> usize| children.iter().map(of).sum::<usize>();
+        assert_eq!(sum(|p| p.users.len()), 100);
+        assert_eq!(sum(|p| p.connections.count), 10);
+        assert_eq!(sum(|p| p.count.unwrap_or(0) as usize), 50);
+        let mut names: Vec<Vec<u8>> = children
+            .iter()
+            .flat_map(|p| (0..p.users.len()).map(|n| p.users.get(n).name.to_vec()))
+            .collect();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), 100);
+        assert!(children.iter().all(|p| p.users.len().is_multiple_of(2)));
+        let rates: Vec<_> = children.iter().map(|p| p.parts[0].pace.clone()).collect();
+        let rate = Rate::Constant(30.0);
+        let poisson = false;
+        assert_eq!(rates[0], Pace::Open { rate, poisson });
+        let sources: Vec<_> = children
+            .iter()
+            .map(|p| p.connections.sources[0].to_string())
+            .collect();
+        assert_eq!(sources, ["127.0.1.1", "127.0.1.2", "127.0.1.3"]);
+    }
+
+    #[test]
+    fn processes_share_a_mix_with_its_rates_and_users() {
+        let whole = plan("city tcp://127.0.0.1 --scale 0.01").expect("is right");
+        assert_eq!(whole.users.len(), 3000);
+        let half = plan("city tcp://127.0.0.1 --scale 0.01 --child 1/2").expect("is right");
+        assert_eq!(half.users.len(), 1500);
+        assert_eq!(&*half.users.get(0).name, b"user01500");
+        let mean = |plan: &Plan| match &plan.parts[1].pace {
+            Pace::Open { rate, .. } => rate.mean(),
+            Pace::Outstanding(_) => 0.0,
+        };
+        assert!((mean(&half) * 2.0 - mean(&whole)).abs() < 1e-9);
+        assert_eq!(half.parts[0].users, 0..1500);
+    }
+
+    #[test]
+    fn each_user_has_a_connection_when_it_opens_it_itself() {
+        let plan = plan("register tcp://127.0.0.1 --lifetime persistent-open --users 500")
+            .expect("is right");
+        assert_eq!(plan.connections.count, 500);
+    }
+
+    #[test]
+    fn connections_that_one_process_may_not_have_are_told_with_how_many_it_takes() {
+        let many = 10_000_000_000usize;
+        let fault = plan(&format!("register tcp://127.0.0.1 --connections {many}")).err();
+        assert!(fault.is_some_and(|e| e.contains("add --processes ")));
+    }
+
+    #[test]
+    fn steps_have_a_length_even_where_a_count_ends_them() {
+        let plan = plan("options 127.0.0.1 --rate 1,2 --count 9").expect("is right");
+        assert_eq!((plan.count, plan.duration), (Some(9), Some(DURATION)));
+    }
+}
