@@ -148,7 +148,7 @@ impl Server {
 }
 
 /// The server's program: the one that `SIPOLIS_BIN` names, otherwise made from the present sources.
-fn binary() -> &'static PathBuf {
+pub(crate) fn binary() -> &'static PathBuf {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
         if let Some(path) = std::env::var_os("SIPOLIS_BIN") {

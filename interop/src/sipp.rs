@@ -32,6 +32,7 @@ pub struct Sipp<'a> {
     redirect_to: String,
     calls: u32,
     rate: u32,
+    measures: bool,
 }
 
 impl<'a> Sipp<'a> {
@@ -49,6 +50,7 @@ impl<'a> Sipp<'a> {
             redirect_to: String::new(),
             calls: 20,
             rate: 50,
+            measures: false,
         }
     }
 
@@ -96,6 +98,10 @@ impl<'a> Sipp<'a> {
         let mut command = self.command("caller", script);
         command.args(["-m", &self.calls.to_string(), "-r", &self.rate.to_string()]);
         command.args(["-timeout", "60", "-timeout_error"]);
+        if self.measures {
+            let file = self.case.path(&self.file("caller", "csv"));
+            command.args(["-trace_stat", "-fd", "1", "-stf"]).arg(file);
+        }
         if script == "uac" {
             command.args(["-sn", "uac"]);
         } else {
@@ -113,6 +119,28 @@ impl<'a> Sipp<'a> {
             self.read("caller", "err"),
             last_screen(&sipp.said()),
         );
+    }
+
+    /// Calls a second that it began, as it says itself, from its start until its end.
+    ///
+    /// # Panics
+    /// Before [`plays`](Self::plays) was called with [`with_statistics`](Self::with_statistics).
+    #[must_use]
+    pub fn rate_achieved(&self) -> f64 {
+        let table = self.read("caller", "csv");
+        let mut lines = table.lines();
+        let names = lines.next().expect("the names of the columns");
+        let column = names.split(';').position(|name| name == "CallRate(C)");
+        let mut last = lines.last().expect("a line of figures").split(';');
+        let rate = last.nth(column.expect("a column of the rate"));
+        rate.and_then(|rate| rate.parse().ok()).expect("a number")
+    }
+
+    /// Has it write its figures.
+    #[must_use]
+    pub fn with_statistics(mut self) -> Self {
+        self.measures = true;
+        self
     }
 
     /// Registers, and then plays the scenario for every call that comes, until dropped.
