@@ -2,7 +2,7 @@
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
-use net::Source;
+use net::{ConnectionId, Source};
 
 use crate::{
     cause::{Cause, Outcome},
@@ -165,7 +165,9 @@ impl Driver {
         let via = message::field(message, message::VIA);
         let id = via.and_then(|via| Id::find(&self.tag, via));
         let code = message::code(message);
-        if code.is_none() && !message::is_request(message) || !message::is_whole(message) {
+        // Of a stream only whole messages come.
+        let whole = from.connection != ConnectionId::NONE || message::is_whole(message);
+        if !whole || code.is_none() && !message::is_request(message) {
             return self.rubbish(id);
         }
         match (code, id) {

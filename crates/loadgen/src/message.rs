@@ -27,17 +27,19 @@ pub(crate) fn is_whole(message: &[u8]) -> bool {
     if message.ends_with(b"Content-Length: 0\r\n\r\n") {
         return true; // nearly all are
     }
-    let Some(end) = memchr::memmem::find(message, b"\r\n\r\n") else {
-        return false;
-    };
-    let (head, body) = (&message[..end + 2], &message[end + 4..]);
-    let Some(length) = field(head, CONTENT_LENGTH) else {
-        return true;
-    };
-    let length = std::str::from_utf8(length)
-        .ok()
-        .and_then(|l| l.parse().ok());
-    length.is_some_and(|length: usize| length <= body.len())
+    let mut lines = Lines::of(message);
+    let said = lines.find_map(|line| CONTENT_LENGTH.value_in(line));
+    lines.by_ref().for_each(drop);
+    let body = lines.rest.strip_prefix(b"\r").unwrap_or(lines.rest);
+    match (body.strip_prefix(b"\n"), said) {
+        (None, _) => false, // its header does not end
+        (Some(_), None) => true,
+        (Some(body), Some(said)) => length(said).is_some_and(|said| said <= body.len()),
+    }
+}
+
+fn length(digits: &[u8]) -> Option<usize> {
+    std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 /// Method of a request: the bytes before the first space.
@@ -65,39 +67,74 @@ pub(crate) const PROXY_AUTHENTICATE: Name = Name("proxy-authenticate", 0);
 
 impl Name {
     /// Whether a field's name, as written, is this one.
+    #[inline]
     pub(crate) fn is(self, written: &[u8]) -> bool {
         match written {
             [short] => short.to_ascii_lowercase() == self.1,
             long => long.eq_ignore_ascii_case(self.0.as_bytes()),
         }
     }
+
+    /// The value of a line, if it is a field of this name. Most lines are told by their first letter.
+    #[inline]
+    fn value_in(self, line: &[u8]) -> Option<&[u8]> {
+        let first = line.first()? | 0x20;
+        let name = self.0.as_bytes();
+        if first != name[0] && first != self.1 {
+            return None;
+        }
+        let is_long = first == name[0]
+            && line
+                .get(..name.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(name));
+        let after = &line[if is_long { name.len() } else { 1 }..];
+        if !is_long && first != self.1 {
+            return None;
+        }
+        let value = after.trim_ascii_start().strip_prefix(b":")?;
+        Some(value.trim_ascii())
+    }
 }
 
-/// Header fields of a message as (name, value, whole line with its end), in order.
+/// Lines of a message's header, with their ends. `rest` is what comes behind the last one.
 #[derive(Clone)]
-pub(crate) struct Fields<'a> {
+struct Lines<'a> {
     rest: &'a [u8],
 }
 
-/// All header fields of a message.
-pub(crate) fn fields(message: &[u8]) -> Fields<'_> {
-    let start = memchr(b'\n', message).map_or(message.len(), |end| end + 1);
-    Fields {
-        rest: &message[start..],
+impl<'a> Lines<'a> {
+    #[inline]
+    fn of(message: &'a [u8]) -> Self {
+        let start = memchr(b'\n', message).map_or(message.len(), |end| end + 1);
+        Self {
+            rest: &message[start..],
+        }
     }
 }
 
-impl<'a> Iterator for Fields<'a> {
-    type Item = (&'a [u8], &'a [u8], &'a [u8]);
+impl<'a> Iterator for Lines<'a> {
+    type Item = &'a [u8];
 
-    fn next(&mut self) -> Option<Self::Item> {
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        if matches!(self.rest, [b'\r' | b'\n', ..]) {
+            return None;
+        }
         let end = memchr(b'\n', self.rest)? + 1;
         let (line, rest) = self.rest.split_at(end);
         self.rest = rest;
-        let colon = memchr(b':', line)?;
+        Some(line)
+    }
+}
+
+/// Header fields of a message as (name, value, whole line with its end), in order.
+pub(crate) fn fields(message: &[u8]) -> impl Iterator<Item = (&[u8], &[u8], &[u8])> {
+    Lines::of(message).filter_map(|line| {
+        // Names are short: it is found before a search for it would have begun.
+        let colon = line.iter().position(|b| *b == b':')?;
         let name = line[..colon].trim_ascii_end();
         Some((name, line[colon + 1..].trim_ascii(), line))
-    }
+    })
 }
 
 /// Value of the first header field of that name.
@@ -107,9 +144,7 @@ pub(crate) fn field(message: &[u8], name: Name) -> Option<&[u8]> {
 
 /// Values of all header fields of that name, in order.
 pub(crate) fn values(message: &[u8], name: Name) -> impl Iterator<Item = &[u8]> {
-    fields(message)
-        .filter(move |(written, _, _)| name.is(written))
-        .map(|(_, value, _)| value)
+    Lines::of(message).filter_map(move |line| name.value_in(line))
 }
 
 /// A number in decimal; `None` for anything else.
@@ -182,6 +217,7 @@ pub(crate) trait Put {
 }
 
 impl Put for Vec<u8> {
+    #[inline]
     fn put(&mut self, parts: &[&[u8]]) {
         for part in parts {
             self.extend_from_slice(part);
@@ -202,12 +238,16 @@ impl Put for Vec<u8> {
         self.extend_from_slice(&digits[at..]);
     }
 
+    #[inline]
     fn put_hex(&mut self, number: u32) {
-        let mut digits = [0u8; 8];
-        for (i, d) in digits.iter_mut().enumerate() {
-            *d = b"0123456789abcdef"[(number >> (28 - 4 * i)) as usize & 15];
-        }
-        self.extend_from_slice(&digits);
+        // A nibble in each byte, the first one highest; then all are made digits at once.
+        let mut nibbles = u64::from(number);
+        nibbles = (nibbles | (nibbles << 16)) & 0x0000_ffff_0000_ffff;
+        nibbles = (nibbles | (nibbles << 8)) & 0x00ff_00ff_00ff_00ff;
+        nibbles = (nibbles | (nibbles << 4)) & 0x0f0f_0f0f_0f0f_0f0f;
+        let letters = ((nibbles + 0x0606_0606_0606_0606) >> 4) & 0x0101_0101_0101_0101;
+        let digits = nibbles + 0x3030_3030_3030_3030 + letters * u64::from(b'a' - b'0' - 10);
+        self.extend_from_slice(&digits.to_be_bytes());
     }
 }
 
@@ -234,15 +274,33 @@ impl Id {
 
     /// Finds the identifier in a branch or Call-ID; `None` if the tag of this run is not in it.
     pub(crate) fn find(tag: &[u8], text: &[u8]) -> Option<Self> {
-        let at = memchr::memmem::find(text, tag)? + tag.len();
-        let digits = text.get(at..at + 24)?;
-        let hex = |part: &[u8]| u32::from_str_radix(std::str::from_utf8(part).ok()?, 16).ok();
-        Some(Self {
-            slot: hex(&digits[..8])?,
-            generation: hex(&digits[8..16])?,
-            step: hex(&digits[16..])?,
-        })
+        let first = *tag.first()?;
+        let mut rest = text;
+        loop {
+            rest = &rest[memchr(first, rest)?..];
+            if let Some(digits) = rest.strip_prefix(tag) {
+                return Some(Self {
+                    slot: hexadecimal(digits.get(..8)?)?,
+                    generation: hexadecimal(digits.get(8..16)?)?,
+                    step: hexadecimal(digits.get(16..24)?)?,
+                });
+            }
+            rest = &rest[1..];
+        }
     }
+}
+
+/// The number that hexadecimal digits in lower case stand for.
+#[inline]
+fn hexadecimal(digits: &[u8]) -> Option<u32> {
+    digits.iter().try_fold(0, |number, digit| {
+        let value = match digit {
+            b'0'..=b'9' => digit - b'0',
+            b'a'..=b'f' => digit - b'a' + 10,
+            _ => return None,
+        };
+        Some(number << 4 | u32::from(value))
+    })
 }
 
 #[cfg(test)]
