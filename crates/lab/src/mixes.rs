@@ -30,12 +30,15 @@ fn parts(sample: &Sample) -> impl Iterator<Item = Part<'_>> {
                     .figure(&format!("parts.{index}.{name}"))
                     .unwrap_or(f64::NAN)
             };
+            // Of no operation there is no time, and none succeeded or failed.
+            let any = figure("operations") > 0.0;
+            let of_any = |name| if any { figure(name) } else { f64::NAN };
             Part {
                 name: part["name"].as_str().unwrap_or("?"),
                 offered: figure("offered_per_second"),
-                success_percent: figure("success_percent"),
-                p50_ms: figure("latency_us.p50") / 1_000.0,
-                p99_ms: figure("latency_us.p99") / 1_000.0,
+                success_percent: of_any("success_percent"),
+                p50_ms: of_any("latency_us.p50") / 1_000.0,
+                p99_ms: of_any("latency_us.p99") / 1_000.0,
             }
         })
 }
@@ -129,8 +132,8 @@ impl<'a> Mixed<'a> {
         names.iter().map(row).collect()
     }
 
-    /// Whether a server took the traffic of so many users, every operation of it in every repeat.
-    pub(crate) fn taken(&self, paper: &str, users: f64) -> Finding {
+    /// Whether a server took the traffic of so many users, every operation of it in every repeat; `None` where it wasn't measured.
+    pub(crate) fn taken(&self, paper: &str, users: f64) -> Option<Finding> {
         let worst = |who| {
             let success: Vec<f64> = self.of(who, users).map(Sample::success_percent).collect();
             let worst = success.iter().copied().reduce(f64::min)?;
@@ -150,7 +153,10 @@ impl<'a> Mixed<'a> {
                 ),
             )
         };
-        Finding::new(
+        if worst.is_empty() {
+            return None;
+        }
+        Some(Finding::new(
             paper,
             format!(
                 "{} users: {}",
@@ -158,7 +164,7 @@ impl<'a> Mixed<'a> {
                 each(worst.iter().map(text))
             ),
             Agreement::of(worst.iter().map(|(_, success, _)| *success >= 100.0)),
-        )
+        ))
     }
 }
 
@@ -170,7 +176,7 @@ mod tests {
 
     fn sample(users: f64, success: f64, busy_percent: f64) -> Sample {
         let part = |name: &str, offered: u32, success: f64| {
-            json!({"name": name, "offered_per_second": offered, "success_percent": success,
+            json!({"name": name, "offered_per_second": offered, "success_percent": success, "operations": 200,
                    "latency_us": {"p50": 1500, "p99": 9000}})
         };
         Sample {
@@ -211,8 +217,8 @@ mod tests {
             sample(500.0, 100.0, 3.0),
         ];
         let mixed = Mixed { samples: &samples };
-        assert_eq!(mixed.taken("", 500.0).agrees, Agreement::Yes);
-        let finding = mixed.taken("", 1_000.0);
+        assert_eq!(mixed.taken("", 500.0).unwrap().agrees, Agreement::Yes);
+        let finding = mixed.taken("", 1_000.0).unwrap();
         assert_eq!(finding.agrees, Agreement::No);
         assert!(
             finding
@@ -221,6 +227,6 @@ mod tests {
             "{}",
             finding.here
         );
-        assert_eq!(mixed.taken("", 7.0).agrees, Agreement::NotComparable);
+        assert!(mixed.taken("", 7.0).is_none());
     }
 }

@@ -54,10 +54,12 @@ fn conclude(samples: Vec<Sample>) -> Measured {
         .iter()
         .filter_map(|s| s.at("users"))
         .fold(0.0, f64::max);
-    let mut findings = vec![mixed.taken(paper, largest)];
+    let mut findings = Vec::from_iter(mixed.taken(paper, largest));
     if largest < SUBSCRIBERS {
         // Less traffic than the paper's, however well it is taken.
-        findings[0].agrees = Agreement::NotComparable;
+        findings
+            .iter_mut()
+            .for_each(|f| f.agrees = Agreement::NotComparable);
     }
     Measured {
         charts: vec![mixed.busy_chart("How busy the traffic of a city keeps a server's core")],

@@ -34,6 +34,8 @@ const PAPER_SLAB: f64 = 2_300.0;
 /// Bytes of socket buffers that the paper's server stayed below.
 const PAPER_BUFFERS: f64 = 20e6;
 const MIB: f64 = 1_048_576.0;
+/// Of fewer connections the kernel's growth is mostly of other things.
+const COUNTED: f64 = 1_000.0;
 /// Caches that the table names; the others are a line.
 const CACHES: usize = 7;
 /// What the kernel keeps for a connection: those of other things grow and shrink with whatever else runs.
@@ -299,12 +301,10 @@ impl Held {
 
     fn grows_linearly(&self) -> Finding {
         let range = |who| {
-            let each = self.of(who).filter_map(|s| {
-                let count = connections(s).filter(|n| *n > 0.0)?;
-                Some(kernel(s) / count)
-            });
-            each.fold((f64::INFINITY, 0.0_f64), |(low, high), each| {
-                (low.min(each), high.max(each))
+            let medians = Curve::of(who, "", self.of(who), connections, |s| Some(kernel(s)));
+            let counted = medians.points.iter().filter(|p| p.x >= COUNTED);
+            counted.fold((f64::INFINITY, 0.0_f64), |(low, high), p| {
+                (low.min(p.y / p.x), high.max(p.y / p.x))
             })
         };
         let who = || {
@@ -318,7 +318,11 @@ impl Held {
             each(who().map(|(who, (low, high))| {
                 (
                     who,
-                    format!("{low:.0} to {high:.0} bytes each at any number"),
+                    format!(
+                        "{} to {} bytes each",
+                        readable(low.round()),
+                        readable(high.round())
+                    ),
                 )
             })),
             Agreement::of(who().map(|(_, (low, high))| high < low * 1.2)),
@@ -430,18 +434,18 @@ mod tests {
         Held {
             samples: vec![
                 sample(Who::Echo, 0.0, &[], 1_000),
-                sample(Who::Echo, 10.0, &[("TCP", 40_000)], 2_000),
+                sample(Who::Echo, 1_000.0, &[("TCP", 4_400_000)], 2_000),
                 sample(
                     Who::Echo,
-                    100.0,
-                    &[("TCP", 400_000), ("filp", 60_000)],
-                    11_000,
+                    10_000.0,
+                    &[("TCP", 40_000_000), ("filp", 6_000_000)],
+                    1_001_000,
                 ),
                 sample(Who::Sipolis, 0.0, &[], 5_000),
                 sample(
                     Who::Sipolis,
-                    100.0,
-                    &[("TCP", 400_000), ("filp", 40_000)],
+                    10_000.0,
+                    &[("TCP", 40_000_000), ("filp", 4_000_000)],
                     30_000,
                 ),
             ],
