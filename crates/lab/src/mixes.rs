@@ -2,6 +2,8 @@
 
 use crate::{
     chart::each,
+    experiment::Stop,
+    lab::{Lab, Plan},
     record::{Agreement, Axis, Bar, Chart, Finding, Group, Point, Sample, Table, Who},
     report::readable,
     sample::{median, servers},
@@ -41,6 +43,25 @@ fn parts(sample: &Sample) -> impl Iterator<Item = Part<'_>> {
                 p99_ms: of_any("latency_us.p99") / 1_000.0,
             }
         })
+}
+
+impl Lab {
+    /// Runs points against the SIP servers in turn, once each: most of the time goes into registering so many users.
+    ///
+    /// # Errors
+    /// As [`measure`](Self::measure).
+    pub(crate) fn measure_once(&mut self, plans: &[Plan]) -> Result<Vec<Sample>, Stop> {
+        let mut samples = Vec::new();
+        for plan in plans {
+            for who in self.sip_servers() {
+                samples.push(self.measure(who, plan, 0)?);
+            }
+        }
+        if self.repeats > 1 {
+            self.warn("Each point was measured once: most of the time goes into registering so many users.");
+        }
+        Ok(samples)
+    }
 }
 
 /// Samples of one mix, of which `users` is varied.

@@ -49,15 +49,7 @@ fn run(lab: &mut Lab) -> Result<Measured, Stop> {
         .into_iter()
         .map(plan)
         .collect();
-    let who = lab.sip_servers();
-    // Once each: most of the time goes into registering so many.
-    let mut samples = Vec::new();
-    for plan in &plans {
-        for who in &who {
-            samples.push(lab.measure(*who, plan, 0)?);
-        }
-    }
-    lab.warn("Each point was measured once.");
+    let samples = lab.measure_once(&plans)?;
     Ok(conclude(samples))
 }
 
