@@ -11,6 +11,7 @@ use crate::{
     statistics::Statistics,
     stop::Stop,
     summary::Step,
+    view,
 };
 
 /// What a search came to.
@@ -141,11 +142,12 @@ pub(crate) fn search(
             Next::Try(rate) => (rate, settings.trial),
             Next::Found(_) => break,
         };
-        screen.trial(
-            found.trials.len() + 1,
+        screen.trial(view::Trial {
+            number: found.trials.len() + 1,
             rate,
-            search.sustained.last().copied(),
-        );
+            length,
+            sustained: search.sustained.last().copied(),
+        });
         let trial = Trial::run(crew, settings, rate, length, stop, screen)?;
         let sustained = trial.step.sustained;
         if !sustained {

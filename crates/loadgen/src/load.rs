@@ -98,7 +98,9 @@ impl LoadArgs {
     fn screen(&self, plan: &Plan) -> Screen {
         let title = format!("sipolis load {} to {}", plan.name, plan.target);
         let is_open_loop = plan.parts.iter().all(|part| part.pace.offered().is_some());
-        Screen::begin(title, self.work(), is_open_loop, self.output.no_screen)
+        // Who waits to be told on standard input is no person.
+        let lines = self.output.no_screen || self.output.wait;
+        Screen::begin(title, self.work(), is_open_loop, lines)
     }
 
     /// Runs what the plan says, or searches.

@@ -19,6 +19,7 @@ use crate::{
     fleet::{Fleet, Preparation},
     pace::{self, Pace},
     plan::Plan,
+    screen,
     statistics::Statistics,
     stop::Stop,
 };
@@ -261,10 +262,10 @@ impl OneChild {
     fn die(&mut self, number: usize, of: usize) {
         let why = self.process.wait();
         let why = why.map_or_else(|e| e.to_string(), |status| status.to_string());
-        eprintln!(
-            "sipolis load: process {} of {of} has died: {why}",
-            number + 1
-        );
+        let number = number + 1;
+        screen::tell(format!(
+            "sipolis load: process {number} of {of} has died: {why}"
+        ));
         self.state = State::Lost;
         for part in &mut self.statistics.parts {
             let ended = part.succeeded + part.failures.total();

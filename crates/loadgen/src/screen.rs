@@ -5,7 +5,7 @@
 use std::{
     io::{self, IsTerminal as _, Stderr},
     sync::{
-        Once,
+        Mutex, MutexGuard, Once, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
@@ -87,18 +87,14 @@ impl Screen {
     }
 
     /// A trial of a search begins.
-    pub(crate) fn trial(&mut self, number: usize, rate: f64, sustained: Option<f64>) {
-        self.view.begin_trial(Trial {
-            number,
-            rate,
-            sustained,
-        });
+    pub(crate) fn trial(&mut self, trial: Trial) {
+        self.view.begin_trial(trial);
         if matches!(self.output, Output::Lines) {
-            let so_far = sustained.map_or(String::from("none so far"), words::rate);
-            eprintln!(
-                "  trial {number}: {}; sustained: {so_far}",
-                words::rate(rate)
-            );
+            let so_far = trial
+                .sustained
+                .map_or(String::from("none so far"), words::rate);
+            let rate = words::rate(trial.rate);
+            eprintln!("  trial {}: {rate}; sustained: {so_far}", trial.number);
         }
     }
 
@@ -145,14 +141,14 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        if matches!(self.output, Output::Terminal(_)) {
-            restore();
-        }
+        restore();
     }
 }
 
 /// Whether the terminal shows the screen, and not what was there before.
 static SHOWN: AtomicBool = AtomicBool::new(false);
+/// Lines for afterwards; one for each process at most.
+static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
 static ON_PANIC: Once = Once::new();
 
 fn terminal() -> io::Result<Terminal<CrosstermBackend<Stderr>>> {
@@ -169,9 +165,22 @@ fn terminal() -> io::Result<Terminal<CrosstermBackend<Stderr>>> {
     Ok(terminal)
 }
 
-/// Gives the terminal back as it was. May be called at any time, and more than once.
+/// Gives the terminal back as it was, with what was told meanwhile. May be called at any time, and more than once.
 pub(crate) fn restore() {
     if SHOWN.swap(false, Ordering::Relaxed) {
         let _ = execute!(io::stderr(), LeaveAlternateScreen, cursor::Show);
     }
+    told().drain(..).for_each(|line| eprintln!("{line}"));
+}
+
+/// A line on standard error: now, or as soon as it would not disturb the screen.
+pub(crate) fn tell(line: String) {
+    match SHOWN.load(Ordering::Relaxed) {
+        true => told().push(line),
+        false => eprintln!("{line}"),
+    }
+}
+
+fn told() -> MutexGuard<'static, Vec<String>> {
+    TOLD.lock().unwrap_or_else(PoisonError::into_inner)
 }

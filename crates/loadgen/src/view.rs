@@ -60,6 +60,7 @@ pub(crate) enum Phase {
 pub(crate) struct Trial {
     pub(crate) number: usize,
     pub(crate) rate: f64,
+    pub(crate) length: Duration,
     /// The highest rate that was sustained so far.
     pub(crate) sustained: Option<f64>,
 }
@@ -164,7 +165,11 @@ impl View {
             let ended = statistics.begun().saturating_sub(statistics.under_way);
             ended as f64 / n.max(1) as f64
         });
-        let length = self.work.duration.filter(|_| self.trial.is_none());
+        let length = match (self.trial, self.phase) {
+            (Some(trial), Phase::Running) => Some(trial.length),
+            (Some(_), _) => None,
+            (None, _) => self.work.duration,
+        };
         let of_time = length.map(|d| self.began.elapsed().as_secs_f64() / d.as_secs_f64());
         of_count.unwrap_or(0.0).max(of_time.unwrap_or(0.0)).min(1.0)
     }

@@ -25,7 +25,9 @@ Examples:
   sipolis demo                          watch two phones register and call each other
   sipolis serve                         run the server, no configuration needed
   sipolis user add alice@example.com    add a user, while it runs or before
-  sipolis status                        what the server is doing";
+  sipolis status                        what the server is doing
+  sipolis load options 127.0.0.1        what a SIP server can do, this one or another
+  sipolis echo                          the least that a server can do, to compare with";
 
 #[derive(Subcommand)]
 enum Command {
