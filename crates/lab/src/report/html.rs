@@ -104,7 +104,7 @@ fn summary_rows(section: &Section<'_>) -> String {
     let findings = section.findings();
     match &section.record.outcome {
         Outcome::Skipped(why) => return reason("skipped", "skipped", why),
-        Outcome::Failed(why) => return reason("no", "failed", why),
+        Outcome::Failed(why) => return reason("no", "failed", story::first_line(why)),
         Outcome::Measured(_) if findings.is_empty() => {
             return reason("skipped", "measured", "nothing was concluded from it");
         }
@@ -186,7 +186,11 @@ fn experiment(story: &Story<'_>, section: &Section<'_>) -> String {
             let _ = writeln!(out, "<p class=\"note\"><b>Skipped:</b> {}</p>", text(why));
         }
         Outcome::Failed(why) => {
-            let _ = writeln!(out, "<p class=\"alarm\"><b>Failed:</b> {}</p>", text(why));
+            let first = story::first_line(why);
+            let _ = writeln!(out, "<p class=\"alarm\"><b>Failed:</b> {}</p>", text(first));
+            if first != why.as_str() {
+                let _ = writeln!(out, "<pre>{}</pre>", escape(why));
+            }
         }
         Outcome::Measured(measured) => {
             out += "<ul class=\"findings\">\n";
@@ -326,7 +330,7 @@ body { margin: 0; background: var(--page); color: var(--ink); font: 1rem/1.5 sys
 main { max-width: 62rem; margin: 0 auto; padding: 1rem }
 h1 { line-height: 1.2 }
 h2 { margin: 2.5rem 0 .5rem; padding-top: .5rem; border-top: 1px solid var(--line); line-height: 1.25 }
-p, li, dl { max-width: 46rem }
+p, li, dl { max-width: 46rem } p, li, td, th { overflow-wrap: break-word }
 a { color: var(--link) }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; margin: 1rem 0 }
 dt { color: var(--soft) } dd { margin: 0; overflow-wrap: anywhere }
@@ -339,7 +343,7 @@ caption { text-align: left; font-weight: 600; padding: .35rem 0 }
 th, td { text-align: left; vertical-align: top; padding: .35rem .6rem; border-bottom: 1px solid var(--line); font-weight: normal }
 thead th { color: var(--soft); border-bottom-width: 2px }
 .summary { width: 100% } .summary thead th { width: 35% } .summary thead th:first-child { width: 20% } .summary thead th:last-child { width: 10% }
-.figures td { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap } .figures thead th:not(:first-child) { text-align: right }
+.figures th[scope=row] { min-width: 9rem } .figures td { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap } .figures thead th:not(:first-child) { text-align: right }
 b.yes, b.partly, b.no, b.skipped, b.quick { display: inline-block; padding: 0 .5em; border-radius: 1em; font-size: .8125rem; font-weight: 600; white-space: nowrap }
 b.yes { background: var(--yes) } b.partly { background: var(--partly) } b.no { background: var(--no) } b.skipped { background: var(--plain) }
 b.quick { background: var(--alarm); color: var(--page) }

@@ -71,12 +71,22 @@ fn summary(story: &Story<'_>) -> String {
             name = String::new();
         }
         match &section.record.outcome {
+            Outcome::Measured(_) if section.findings().is_empty() => {
+                let _ = writeln!(
+                    out,
+                    "| {name} | | measured; nothing was concluded from it | |"
+                );
+            }
             Outcome::Measured(_) => {}
             Outcome::Skipped(why) => {
                 let _ = writeln!(out, "| {name} | | skipped: {} | |", text(why));
             }
             Outcome::Failed(why) => {
-                let _ = writeln!(out, "| {name} | | **failed**: {} | |", text(why));
+                let _ = writeln!(
+                    out,
+                    "| {name} | | **failed**: {} | |",
+                    text(story::first_line(why))
+                );
             }
         }
     }
@@ -138,7 +148,11 @@ fn experiment(story: &Story<'_>, section: &Section<'_>) -> String {
             let _ = writeln!(out, "**Skipped:** {}\n", text(why));
         }
         Outcome::Failed(why) => {
-            let _ = writeln!(out, "**Failed:** {}\n", text(why));
+            let first = story::first_line(why);
+            let _ = writeln!(out, "**Failed:** {}\n", text(first));
+            if first != why.as_str() {
+                out += &fenced("", why);
+            }
         }
         Outcome::Measured(measured) => {
             for finding in &measured.findings {
@@ -169,11 +183,11 @@ fn foot(story: &Story<'_>, section: &Section<'_>) -> String {
     }
     if !record.commands.is_empty() {
         let commands = record.commands.join("\n");
-        let fence = "`".repeat(longest_run(&commands).max(2) + 1);
         let _ = write!(
             out,
-            "<details><summary>Commands ({})</summary>\n\n{fence}sh\n{commands}\n{fence}\n\n</details>\n\n",
-            record.commands.len()
+            "<details><summary>Commands ({})</summary>\n\n{}</details>\n\n",
+            record.commands.len(),
+            fenced("sh", &commands)
         );
     }
     let _ = write!(out, "{}.", section.when());
@@ -209,6 +223,12 @@ fn table(table: &Table) -> String {
 
 fn note(warning: &str) -> String {
     format!("> [!WARNING]\n> {}\n\n", text(warning))
+}
+
+/// Text as it is, behind more backquotes than are in it.
+fn fenced(language: &str, raw: &str) -> String {
+    let fence = "`".repeat(longest_run(raw).max(2) + 1);
+    format!("{fence}{language}\n{raw}\n{fence}\n\n")
 }
 
 fn longest_run(text: &str) -> usize {

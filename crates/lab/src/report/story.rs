@@ -186,6 +186,8 @@ impl<'a> Story<'a> {
             .sections
             .iter()
             .flat_map(|s| s.ratios().iter().map(move |r| (s, r)))
+            // Of which nothing was measured there is nothing to compare.
+            .filter(|(_, ratio)| ratio.of.keys().any(|who| *who != Who::Paper))
             .collect();
         let order = [Who::Paper, Who::Echo, Who::Kamailio, Who::Sipolis];
         let shown = order
@@ -253,6 +255,10 @@ pub(super) fn own_warnings<'a>(
 ) -> impl Iterator<Item = &'a str> {
     let warnings = section.record.warnings.iter().map(String::as_str);
     warnings.filter(|warning| !story.warnings.contains(warning))
+}
+
+pub(super) fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
 }
 
 /// In a word or two, what became of it.

@@ -245,7 +245,10 @@ fn skipped_failed_and_never_run_are_counted_with_their_reasons() {
             "a-skipped",
             Outcome::Skipped("the kernel has no SCTP".to_owned()),
         ),
-        record("b-failed", Outcome::Failed("it did not start".to_owned())),
+        record(
+            "b-failed",
+            Outcome::Failed("it did not start\nand said <more>".to_owned()),
+        ),
     ];
     let (markdown, page, _) = both(&records);
     for text in [&markdown, &page] {
@@ -259,6 +262,11 @@ fn skipped_failed_and_never_run_are_counted_with_their_reasons() {
         ] {
             assert!(text.contains(words), "{words}");
         }
+        assert_eq!(
+            text.matches("it did not start").count(),
+            3,
+            "in short, in short and whole"
+        );
         assert!(text.find("First in the report") < text.find("a-skipped"));
     }
 }
