@@ -1,8 +1,9 @@
 //! `sipolis load` beside SIPp, and against Kamailio.
 
 use interop::Transport::{self, Tcp, Udp};
-use interop::{Case, DOMAIN, Kamailio, Load, PASSWORD, Server, Sipp};
+use interop::{Case, DOMAIN, Kamailio, Load, PASSWORD, Relay, Server, Sipp};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 /// Operations a second at which SIPp keeps up, and how many of them.
 const RATE: u32 = 500;
@@ -134,6 +135,28 @@ fn calls_over_tcp_are_as_many_as_those_of_sipp() {
     check(Tcp, "call --connections 1", CALL);
 }
 
+/// What any server is asked for.
+const SCENARIOS: [&str; 9] = [
+    "register",
+    "register --first",
+    "register --digest reuse",
+    "options",
+    "notify",
+    "message --body 100",
+    "call",
+    "call --prack --update --reinvite",
+    "call --ring 10ms --talk exp:10ms --cancel 50 --busy 50",
+];
+
+/// Every operation succeeds.
+fn drives(case: &Case, to: (Transport, SocketAddr), scenario: &str, domain: &str) {
+    let words = format!("{scenario} --users 100 --count 100 --domain {domain}");
+    let figures = Load::prepare(case, to, &words).runs();
+    let said = format!("{scenario} over {:?}: {figures:#}", to.0);
+    assert_eq!(figures["operations"], 100, "{said}");
+    assert_eq!(figures["succeeded"], 100, "{said}");
+}
+
 #[test]
 fn kamailio_is_driven_without_failures() {
     for digest in [false, true] {
@@ -143,24 +166,58 @@ fn kamailio_is_driven_without_failures() {
                 let test = "kamailio_is_driven_without_failures";
                 return interop::skip(test, "Kamailio is not installed: apt-get install kamailio");
             };
-            for scenario in [
-                "register",
-                "register --first",
-                "register --digest reuse",
-                "options",
-                "notify",
-                "message --body 100",
-                "call",
-                "call --prack --update --reinvite",
-                "call --ring 10ms --cancel 50 --busy 50",
-            ] {
-                let words = format!("{scenario} --users 100 --count 100 --domain example.com");
-                let load = Load::prepare(&case, (transport, kamailio.address), &words);
-                let figures = load.runs();
-                let said = format!("{scenario} over {transport:?}, digest {digest}: {figures:#}");
-                assert_eq!(figures["operations"], 100, "{said}");
-                assert_eq!(figures["succeeded"], 100, "{said}");
+            for scenario in SCENARIOS {
+                let to = (transport, kamailio.address);
+                drives(&case, to, scenario, "example.com");
             }
         }
+    }
+}
+
+/// A server with the users that [`drives`] has.
+fn our_server(case: &Case, config: &str) -> Server {
+    let users: Vec<String> = (0..100).map(|number| format!("user{number:05}")).collect();
+    let users: Vec<&str> = users.iter().map(String::as_str).collect();
+    Server::start(case, &users, config)
+}
+
+#[test]
+fn our_server_is_driven_without_failures_whatever_the_lifetime_of_connections() {
+    let lifetimes = [
+        (Udp, "--connections 1"),
+        (Udp, "--callee-transport tcp"),
+        (Tcp, "--lifetime persistent"),
+        (Tcp, "--lifetime persistent-open"),
+        (Tcp, "--lifetime 3"),
+        (Tcp, "--lifetime dialog"),
+        (Tcp, "--lifetime transaction"),
+    ];
+    for config in ["workers = 2\n", "workers = 1\nauth = false\n"] {
+        for (transport, options) in lifetimes {
+            let case = Case::new("lifetimes");
+            let server = our_server(&case, config);
+            for scenario in SCENARIOS {
+                let words = format!("{scenario} --password {PASSWORD} {options}");
+                drives(&case, (transport, server.address), &words, DOMAIN);
+            }
+        }
+    }
+}
+
+#[test]
+fn calls_through_our_server_succeed_though_datagrams_are_lost() {
+    let case = Case::new("lossy");
+    let server = our_server(&case, "workers = 2\n");
+    let relay = Relay::start(case.address(2), server.address, 9);
+    for scenario in [
+        "register",
+        "message",
+        "call --prack --update --reinvite",
+        "call --prack --ring 10ms --cancel 50 --busy 50",
+    ] {
+        let before = relay.lost();
+        let words = format!("{scenario} --password {PASSWORD} --outstanding 25");
+        drives(&case, (Udp, relay.address), &words, DOMAIN);
+        assert!(relay.lost() > before, "{scenario}: nothing was lost");
     }
 }
