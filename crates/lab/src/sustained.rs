@@ -148,7 +148,7 @@ impl Sustained {
             for found in &self.found {
                 let rates = SHARES.map(|share| (share * found.rate).max(1.0));
                 let (plan, most) = plan(found);
-                let seconds = lab.size(0.6, 0.2);
+                let seconds = lab.size(0.4, 0.2);
                 let seconds = f64::min(seconds, most / rates.iter().sum::<f64>());
                 samples.extend(lab.sweep(found.who, &plan, (&rates, seconds), repeat)?);
             }
