@@ -415,4 +415,32 @@ mod tests {
             assert_eq!(listening(lifetime).as_deref(), Some("127.0.1.1:5060"));
         }
     }
+
+    #[test]
+    fn a_source_without_a_port_left_is_passed_over_until_none_has_one() {
+        let target = "127.0.0.1:5060".parse().expect("an address");
+        let [full, free]: [IpAddr; 2] = [[127, 0, 3, 1], [127, 0, 3, 2]].map(IpAddr::from);
+        let settings = Connections {
+            transport: Transport::Tcp,
+            callee_transport: Transport::Tcp,
+            lifetime: Lifetime::Dialog,
+            count: 1,
+            sources: vec![full, free],
+        };
+        let mut flows = Flows::new(target, settings);
+        let none_left = || io::Error::from(io::ErrorKind::AddrNotAvailable);
+        let mut used = Vec::new();
+        for _ in 0..3 {
+            let source = flows.with_source(|source| match source {
+                Some(source) if source == free => Ok(source),
+                _ => Err(none_left()),
+            });
+            used.push(source.expect("one is free"));
+        }
+        assert_eq!(used, [free; 3]);
+        let error = flows.with_source(|_| Err::<(), _>(none_left()));
+        let error = error.expect_err("all are full");
+        assert_eq!(cause_of(&error), Cause::Local);
+        assert!(flows.explain(error).to_string().contains("--source"));
+    }
 }

@@ -203,7 +203,11 @@ impl Driver {
             .min(self.timers.next().unwrap_or(u64::MAX))
             .min(self.second.end_us())
             .min(now_us + LOOK_US);
-        Duration::from_micros(until_us.saturating_sub(now_us))
+        match until_us.saturating_sub(now_us) {
+            // Whole milliseconds, which the poller waits for itself, as far as they go.
+            long @ 2000.. => Duration::from_millis(long / 1000 - 1),
+            short => Duration::from_micros(short),
+        }
     }
 
     /// What is to be done now and then: ends a second, tells how far it is, and ends what would not end by itself.

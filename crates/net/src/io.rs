@@ -39,6 +39,10 @@ pub struct Io {
     pub(crate) counters: Counters,
     pub(crate) stages: Stages,
     dirty: Vec<ConnectionId>,
+    /// Datagram sockets that something has been queued for.
+    dirty_sockets: Vec<usize>,
+    /// Some listener may rest.
+    pub(crate) accept_paused: bool,
     dirty_spare: Vec<ConnectionId>,
     // Boxed, because they move between here and the connections, which are to be small.
     #[allow(clippy::vec_box)]
@@ -104,6 +108,8 @@ impl Io {
             counters: Counters::default(),
             stages: Stages::new(options.stage_times),
             dirty: Vec::new(),
+            dirty_sockets: Vec::new(),
+            accept_paused: false,
             dirty_spare: Vec::new(),
             pool: Vec::new(),
             scratch: SendScratch::new(),
@@ -127,6 +133,9 @@ impl Io {
             Some(Socket::Udp(port)) if port.queue.byte_count() + bytes.len() <= room => {
                 let wildcard = port.address.ip().is_unspecified();
                 let local = local.filter(|ip| wildcard && !ip.is_unspecified());
+                if port.queue.entry_count() == 0 {
+                    self.dirty_sockets.push(usize::from(listener));
+                }
                 port.queue.push(local, peer, tag, bytes);
                 if port.queue.entry_count() >= DATAGRAMS_PER_FLUSH && !port.queue.blocked {
                     self.flush_socket(usize::from(listener));
@@ -544,7 +553,8 @@ impl Io {
 
     /// Writes what this turn has gathered.
     pub(crate) fn flush(&mut self) {
-        for index in 0..self.sockets.len() {
+        let mut dirty = std::mem::take(&mut self.dirty_sockets);
+        for index in dirty.drain(..) {
             if let Socket::Udp(port) = &self.sockets[index]
                 && port.queue.entry_count() > 0
                 && !port.queue.blocked
@@ -552,6 +562,7 @@ impl Io {
                 self.flush_socket(index);
             }
         }
+        self.dirty_sockets = dirty;
         let mut dirty = std::mem::replace(&mut self.dirty, std::mem::take(&mut self.dirty_spare));
         for id in dirty.drain(..) {
             if let Some(connection) = self.table.get_mut(id) {

@@ -259,10 +259,16 @@ impl Net {
         for slot in self.due.drain(..) {
             self.io.check_deadline(slot);
         }
+        if !std::mem::take(&mut self.io.accept_paused) {
+            return;
+        }
         for index in 0..self.io.sockets.len() {
-            if let Socket::Tcp(port) = &mut self.io.sockets[index]
-                && port.paused_until_ms.is_some_and(|at| at <= self.io.now_ms)
-            {
+            let Socket::Tcp(port) = &mut self.io.sockets[index] else {
+                continue;
+            };
+            if port.paused_until_ms.is_some_and(|at| at > self.io.now_ms) {
+                self.io.accept_paused = true;
+            } else if port.paused_until_ms.is_some() {
                 port.paused_until_ms = None;
                 let mut context = Context {
                     io: &mut self.io,
@@ -283,7 +289,12 @@ impl Io {
         }
         let tick_ms = crate::deadlines::TICK_MS;
         let deadline = self.wheel.next_tick().map(|t| u64::from(t) * tick_ms);
-        let paused = self.sockets.iter().filter_map(|socket| match socket {
+        let sockets = if self.accept_paused {
+            &self.sockets[..]
+        } else {
+            &[]
+        };
+        let paused = sockets.iter().filter_map(|socket| match socket {
             Socket::Tcp(port) => port.paused_until_ms,
             Socket::Udp(_) => None,
         });
@@ -408,6 +419,7 @@ impl Context<'_> {
                     Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => {
                         // They wait in the backlog; trying again at once would only burn time.
                         port.paused_until_ms = Some(self.io.now_ms + ACCEPT_PAUSE_MS);
+                        self.io.accept_paused = true;
                         self.io.counters.accept_pauses += 1;
                         return;
                     }
