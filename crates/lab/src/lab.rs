@@ -31,7 +31,7 @@ pub(crate) struct Lab {
 }
 
 /// One point of an experiment: a server's features, a load, and what of it is varied.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) features: Features,
     pub(crate) load: Load,
@@ -75,6 +75,11 @@ impl Plan {
         let digest = if digest { "answer" } else { "none" };
         let load = self.load.clone();
         load.with(&format!("--domain {DOMAIN} --digest {digest}"))
+    }
+
+    /// Whether another asks the same of a server, whatever it is varied in.
+    pub(crate) fn is_same_work(&self, other: &Self) -> bool {
+        self.features == other.features && self.load == other.load
     }
 
     /// Whether a sample is a run of this plan.

@@ -21,12 +21,9 @@ impl Lab {
         let words = format!("--find-max {range} --trial {trial}");
         let mut plan = plan.clone();
         plan.load = plan.load.with(&words);
-        let known = self
-            .searches
-            .iter()
-            .find(|(w, p, _)| *w == who && *p == plan);
-        let sample = match known {
-            Some((_, _, sample)) => sample.clone(),
+        let same = |(w, p, _): &&(Who, Plan, Sample)| *w == who && p.is_same_work(&plan);
+        let sample = match self.searches.iter().find(same) {
+            Some((_, _, known)) => plan.sample(who, 0, known.load.clone(), known.server.clone()),
             None => {
                 let sample = self.measure(who, &plan, 0)?;
                 self.searches.push((who, plan, sample.clone()));

@@ -91,10 +91,15 @@ fn run(lab: &mut Lab) -> Result<Measured, Stop> {
         for lifetime in LIFETIMES {
             for who in lab.who() {
                 let (plan, exchanges) = row.plan(who, lifetime);
-                let (rate, mut sample) = lab.sustainable(who, &plan)?;
-                sample
-                    .of
-                    .insert("scenario".to_owned(), row.label.to_owned());
+                let plan = plan.of("scenario", row.label);
+                let (rate, sample) = match lab.sustainable(who, &plan) {
+                    Ok(found) => found,
+                    Err(Stop::Fail(why)) => {
+                        lab.warn(format!("{}, {}: {why}", row.label, lifetime.label));
+                        continue;
+                    }
+                    Err(skip) => return Err(skip),
+                };
                 samples.push(sample);
                 found.push(Found {
                     row: n,
@@ -104,6 +109,9 @@ fn run(lab: &mut Lab) -> Result<Measured, Stop> {
                 });
             }
         }
+    }
+    if found.is_empty() {
+        return Err(Stop::Fail("no search found a rate".to_owned()));
     }
     Ok(Measured {
         charts: LIFETIMES.map(|lifetime| chart(lifetime, &found)).to_vec(),
