@@ -91,6 +91,7 @@ impl LoadArgs {
             let text = "at least two users are needed for each thread of each process";
             return Err(String::from(text));
         }
+        self.check_ringing(&parts)?;
         let connections = self.connections(place, &users, &parts)?;
         let work = self.work();
         Ok(Plan {
@@ -285,6 +286,29 @@ impl LoadArgs {
         })
     }
 
+    /// Whether a search can find anything: a call's latency has its ringing in it.
+    fn check_ringing(&self, parts: &[PartPlan]) -> Result<(), String> {
+        let (Some(_), Some(limit_us)) = (self.pace.find_max, self.pace.within.time_us()) else {
+            return Ok(());
+        };
+        let shortest_us = |ring| match ring {
+            Distribution::Constant(us) | Distribution::Uniform(us, _) => us,
+            Distribution::Exponential(_) => 0,
+        };
+        let rings = parts.iter().find_map(|part| match &part.kind {
+            Kind::Call(call) if shortest_us(call.ring) >= limit_us => Some(call.ring),
+            _ => None,
+        });
+        let Some(ring) = rings else {
+            return Ok(());
+        };
+        Err(format!(
+            "calls ring {ring}, which is part of their latency, so none holds {}: --within a longer time, such as 'p99<{}ms'",
+            self.pace.within,
+            (shortest_us(ring) + 50_000) / 1000
+        ))
+    }
+
     /// Whether one process may have so many connections.
     fn check_descriptors(&self, connections: usize, place: Place) -> Result<(), String> {
         let Ok(limit) = net::limits::raise_descriptors() else {
@@ -378,6 +402,15 @@ mod tests {
         let many = 10_000_000_000usize;
         let fault = plan(&format!("register tcp://127.0.0.1 --connections {many}")).err();
         assert!(fault.is_some_and(|e| e.contains("add --processes ")));
+    }
+
+    #[test]
+    fn a_search_for_calls_that_ring_longer_than_the_bound_is_refused_with_a_longer_one() {
+        let fault = plan("call 127.0.0.1 --ring 4s --find-max").err();
+        assert!(fault.is_some_and(|e| e.contains("'p99<4050ms'")));
+        assert!(plan("call 127.0.0.1 --ring 4s --find-max --within p99<4050ms").is_ok());
+        assert!(plan("itsp 127.0.0.1 --find-max").is_err());
+        assert!(plan("call 127.0.0.1 --ring 4s --rate 5").is_ok());
     }
 
     #[test]
