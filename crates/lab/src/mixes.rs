@@ -14,9 +14,17 @@ struct Part<'a> {
     name: &'a str,
     /// Operations a second that were due.
     offered: f64,
+    /// Operations a second that were begun and succeeded: less than was due when the load itself was late.
+    achieved: f64,
     success_percent: f64,
     p50_ms: f64,
     p99_ms: f64,
+}
+
+/// Seconds in which the operations were begun: those in which they were due, and how late the load was at the end.
+fn seconds(sample: &Sample) -> f64 {
+    let figure = |name| sample.figure(name).unwrap_or(f64::NAN);
+    figure("operations") / figure("offered_per_second") + figure("late_us.p99") / 1e6
 }
 
 /// All kinds of traffic of a sample; what the load did not give is not a number.
@@ -38,6 +46,7 @@ fn parts(sample: &Sample) -> impl Iterator<Item = Part<'_>> {
             Part {
                 name: part["name"].as_str().unwrap_or("?"),
                 offered: figure("offered_per_second"),
+                achieved: figure("succeeded") / seconds(sample),
                 success_percent: of_any("success_percent"),
                 p50_ms: of_any("latency_us.p50") / 1_000.0,
                 p99_ms: of_any("latency_us.p99") / 1_000.0,
@@ -144,7 +153,7 @@ impl<'a> Mixed<'a> {
                 format!("{}, {name}", who.name()),
                 readable(users),
                 middle(|p| p.offered),
-                middle(|p| p.offered * p.success_percent / 100.0),
+                middle(|p| p.achieved),
                 format!("{} %", middle(|p| p.success_percent)),
                 middle(|p| p.p50_ms),
                 middle(|p| p.p99_ms),
@@ -158,25 +167,32 @@ impl<'a> Mixed<'a> {
         let worst = |who| {
             let success: Vec<f64> = self.of(who, users).map(Sample::success_percent).collect();
             let worst = success.iter().copied().reduce(f64::min)?;
-            Some((who, worst, self.busy(who, users)?.y))
+            let late = self
+                .of(who, users)
+                .any(|s| s.load["bottleneck"].is_string());
+            Some((who, worst, late))
         };
-        let worst: Vec<(Who, f64, f64)> = servers(self.samples)
+        let worst: Vec<(Who, f64, bool)> = servers(self.samples)
             .into_iter()
             .filter_map(worst)
             .collect();
-        let text = |(who, success, busy): &(Who, f64, f64)| {
-            (
-                *who,
-                format!(
-                    "{} % succeeded with its core {} % busy",
-                    readable(*success),
-                    readable(busy.round())
-                ),
-            )
-        };
         if worst.is_empty() {
             return None;
         }
+        let text = |(who, success, late): &(Who, f64, bool)| {
+            let busy = self.busy(*who, users).map_or(f64::NAN, |p| p.y.round());
+            let late = if *late {
+                " (offered more slowly: the load was the bottleneck)"
+            } else {
+                ""
+            };
+            let text = format!(
+                "{} % succeeded with its core {} % busy{late}",
+                readable(*success),
+                readable(busy)
+            );
+            (*who, text)
+        };
         Some(Finding::new(
             paper,
             format!(
@@ -184,7 +200,13 @@ impl<'a> Mixed<'a> {
                 readable(users),
                 each(worst.iter().map(text))
             ),
-            Agreement::of(worst.iter().map(|(_, success, _)| *success >= 100.0)),
+            // What was not offered in time shows nothing of the server.
+            Agreement::of(
+                worst
+                    .iter()
+                    .filter(|(_, _, late)| !late)
+                    .map(|(_, success, _)| *success >= 100.0),
+            ),
         ))
     }
 }
@@ -197,7 +219,7 @@ mod tests {
 
     fn sample(users: f64, success: f64, busy_percent: f64) -> Sample {
         let part = |name: &str, offered: u32, success: f64| {
-            json!({"name": name, "offered_per_second": offered, "success_percent": success, "operations": 200,
+            json!({"name": name, "offered_per_second": offered, "success_percent": success, "operations": 200, "succeeded": 2.0 * success,
                    "latency_us": {"p50": 1500, "p99": 9000}})
         };
         Sample {
@@ -205,7 +227,7 @@ mod tests {
             at: [("users".to_owned(), users)].into(),
             of: [].into(),
             repeat: 0,
-            load: json!({"success_percent": success, "parts": [part("calls", 100, success), part("refreshes", 40, 100.0)]}),
+            load: json!({"success_percent": success, "offered_per_second": 140, "operations": 280, "late_us": {"p99": 500_000}, "parts": [part("calls", 100, success), part("refreshes", 40, 100.0)]}),
             server: ServerUse {
                 busy_percent,
                 ..ServerUse::default()
@@ -225,7 +247,7 @@ mod tests {
         assert_eq!(rows.len(), 4);
         assert_eq!(
             rows[2],
-            ["sipolis, calls", "1,000", "100", "75", "75 %", "1.5", "9"]
+            ["sipolis, calls", "1,000", "100", "60", "75 %", "1.5", "9"]
         );
         assert_eq!(mixed.busy(Who::Sipolis, 1_000.0).unwrap().y, 6.0);
     }
@@ -249,5 +271,9 @@ mod tests {
             finding.here
         );
         assert!(mixed.taken("", 7.0).is_none());
+        let mut late = samples;
+        late[2].load["bottleneck"] = json!("this tool");
+        let finding = Mixed { samples: &late }.taken("", 500.0).unwrap();
+        assert_eq!(finding.agrees, Agreement::NotComparable);
     }
 }
