@@ -44,19 +44,18 @@ pub(crate) struct Preparation {
 
 /// How often those who watch are told.
 const WATCHED_EVERY: Duration = Duration::from_millis(200);
-/// Descriptors that are not connections.
-const DESCRIPTORS_OTHER: u64 = 64;
 
 impl Fleet {
     /// Prepares a load. `watch` is told a few times a second how far it is.
     ///
     /// # Errors
-    /// A connection that can't be opened, callees that can't register, too few descriptors; or `plan.stop` is asked.
+    /// A connection that can't be opened, callees that can't register; or `plan.stop` is asked.
     pub(crate) fn prepare(plan: &Plan, watch: &mut dyn FnMut(&Preparation)) -> io::Result<Self> {
         let plan = &parts::narrowed(plan);
         let callees = parts::callees(&plan.parts);
         let wanted = wanted(plan);
-        check_descriptors(plan, wanted.connections_wanted)?;
+        // What can't be raised shows when descriptors run out.
+        let _ = net::limits::raise_descriptors();
         let plans = plan.shares();
         let monitors: Vec<Arc<Monitor>> = plans.iter().map(|_| Arc::default()).collect();
         let work = plans
@@ -302,26 +301,4 @@ fn wanted(plan: &Plan) -> Preparation {
         callees_wanted: with_callees.map(|p| p.users.len() as u64 / 2).sum(),
         ..Preparation::default()
     }
-}
-
-/// # Errors
-/// The connections that are to be open before the run need more descriptors than this process may have.
-fn check_descriptors(plan: &Plan, connections: u64) -> io::Result<()> {
-    let Ok(limit) = net::limits::raise_descriptors() else {
-        return Ok(()); // what can't be read shows when they run out
-    };
-    let connections = match plan.connections.lifetime {
-        Lifetime::PersistentOpen => connections + plan.users.len() as u64,
-        _ => connections,
-    };
-    let needed = connections + DESCRIPTORS_OTHER;
-    if needed <= limit || plan.connections.transport == Transport::Udp {
-        return Ok(());
-    }
-    let processes = needed.div_ceil(limit.saturating_sub(DESCRIPTORS_OTHER).max(1));
-    let text = format!(
-        "{connections} connections need {needed} descriptors, and this process may have {limit} (RLIMIT_NOFILE): \
-         raise the limit with `ulimit -n {needed}`, or spread the load with `--processes {processes}`"
-    );
-    Err(io::Error::other(text))
 }

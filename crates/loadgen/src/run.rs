@@ -12,7 +12,7 @@ use crate::{
     statistics::{Statistics, StepStatistics, ThisSecond},
 };
 
-/// Operations that begin between two looks at what has come: a tool that is late catches up without going deaf.
+/// Operations of each part that begin between two looks at what has come: a tool that is late catches up without going deaf.
 const BEGUN_AT_ONCE: usize = 256;
 /// A request to end early is seen after this time.
 const LOOK_US: u64 = 100_000;
@@ -152,8 +152,8 @@ impl Driver {
             operations.saturating_sub(self.statistics.begun())
         });
         let mut next = Next::Never;
-        let mut room = BEGUN_AT_ONCE;
         for (number, state) in run.parts.iter_mut().enumerate() {
+            let mut room = BEGUN_AT_ONCE;
             loop {
                 let own = state.next(now_us, self.part_under_way[number], end_us);
                 match own {
