@@ -1,6 +1,7 @@
 //! The sockets of the tools: UDP sockets and TCP connections, called flows here, of one thread.
 
 use std::{
+    collections::HashMap,
     fmt::Write as _,
     io,
     net::{IpAddr, SocketAddr},
@@ -116,6 +117,8 @@ pub(crate) struct Io {
     free: Vec<FlowId>,
     /// The flow of each connection that is not closed, by the connection's slot.
     by_slot: Vec<Option<(ConnectionId, FlowId)>>,
+    /// The flows of connections that have ended and whose slot is another's, until their end is told.
+    untold: HashMap<u64, FlowId>,
 }
 
 /// Bytes that may wait for the server on one connection.
@@ -137,6 +140,7 @@ impl Io {
             flows: Vec::new(),
             free: Vec::new(),
             by_slot: Vec::new(),
+            untold: HashMap::new(),
         })
     }
 
@@ -201,7 +205,10 @@ impl Io {
         if self.by_slot.len() <= slot {
             self.by_slot.resize(slot + 1, None);
         }
-        self.by_slot[slot] = Some((id, flow));
+        // One that ended in this turn has given up its slot, and is told of in the next.
+        if let Some((before, flow)) = self.by_slot[slot].replace((id, flow)) {
+            self.untold.insert(before.0, flow);
+        }
         Ok(())
     }
 
@@ -282,13 +289,15 @@ impl Io {
     fn flow_of(&self, id: ConnectionId) -> Option<FlowId> {
         match self.by_slot.get(slot_of(id)) {
             Some(Some((known, flow))) if *known == id => Some(*flow),
-            _ => None,
+            _ => self.untold.get(&id.0).copied(),
         }
     }
 
     fn forget(&mut self, id: ConnectionId) -> Option<FlowId> {
         let flow = self.flow_of(id)?;
-        self.by_slot[slot_of(id)] = None;
+        if self.untold.remove(&id.0).is_none() {
+            self.by_slot[slot_of(id)] = None;
+        }
         self.flows[flow as usize].path = Path::Closed;
         Some(flow)
     }
