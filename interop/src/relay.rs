@@ -80,7 +80,7 @@ impl State {
                 continue;
             };
             let number = self.came.fetch_add(1, Ordering::Relaxed) + 1;
-            if number % self.loses_every == 0 {
+            if number.is_multiple_of(self.loses_every) {
                 self.lost.fetch_add(1, Ordering::Relaxed);
             } else {
                 to(from, &buffer[..length]);
