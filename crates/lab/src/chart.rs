@@ -145,8 +145,14 @@ pub(crate) fn rounded(value: f64) -> f64 {
     if value <= 0.0 || !value.is_finite() {
         return value;
     }
-    let digit = 10f64.powf(value.log10().floor() - 2.0);
-    (value / digit).round() * digit
+    let digits = 2 - value.log10().floor() as i32;
+    let scale = 10f64.powi(digits.abs());
+    // Divided where it is a fraction: the quotient is the number that people write.
+    if digits > 0 {
+        (value * scale).round() / scale
+    } else {
+        (value / scale).round() * scale
+    }
 }
 
 #[cfg(test)]
@@ -169,8 +175,7 @@ mod tests {
 
     #[test]
     fn three_digits_of_a_rate_count() {
-        assert!((rounded(123_456.0) - 123_000.0).abs() < 1e-6);
-        assert!((rounded(0.012_345) - 0.0123).abs() < 1e-9);
-        assert!(rounded(0.0).abs() < 1e-12);
+        let texts = [123_456.0, 12.66, 0.012_345, 0.0].map(|value| rounded(value).to_string());
+        assert_eq!(texts, ["123000", "12.7", "0.0123", "0"]);
     }
 }

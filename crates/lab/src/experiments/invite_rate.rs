@@ -1,7 +1,7 @@
 //! Ono and Schulzrinne, figures 17 to 19: how fast calls can come.
 
 use crate::{
-    chart::each,
+    chart::{each, rounded},
     experiment::{Experiment, Stop},
     lab::Lab,
     lifetime::Lifetime,
@@ -124,7 +124,10 @@ fn longer(sustained: &Sustained, swept: &[Sample]) -> Finding {
         each(found.iter().map(|(who, n)| {
             (
                 *who,
-                format!("{n:.1}-fold from a tenth of it to a tenth above, over UDP"),
+                format!(
+                    "{}-fold from a tenth of it to a tenth above, over UDP",
+                    rounded(*n)
+                ),
             )
         })),
         Agreement::of(found.iter().map(|(_, n)| *n > 3.0)),
