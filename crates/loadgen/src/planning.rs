@@ -259,7 +259,11 @@ impl LoadArgs {
         let count = place.share(all).max(1);
         let callees = parts.iter().any(|part| part.kind.callees().is_some());
         let callee_transport = args.callee_transport.map_or(transport, Transport::from);
-        let held = if renewed { 0 } else { count } + if callees { count } else { 0 };
+        let of_callers = match lifetime {
+            Lifetime::Dialog | Lifetime::Transaction => 0, // as many as are under way
+            _ => count,
+        };
+        let held = of_callers + if callees { count } else { 0 };
         self.check_descriptors(held, place)?;
         let own = source_address(self.target.address)
             .map_err(|e| format!("no way to {}: {e}", self.target.address))?;

@@ -144,8 +144,10 @@ impl Summary {
     }
 
     fn write_times(&self, out: &mut String, paint: Paint) -> fmt::Result {
+        // What never succeeded took no time.
+        let latency = Some(&self.latency_us).filter(|times| times.max > 0);
         let rows = [
-            ("latency", Some(&self.latency_us), "from when it was due"),
+            ("latency", latency, "from when it was due"),
             (
                 "transaction",
                 self.transaction_us.as_ref(),

@@ -499,7 +499,7 @@ mod tests {
         for text in [
             "city to tcp://192.0.2.1:5060",
             "50%",
-            "of 0.00/s due",
+            "of 0/s due",
             "97.98 %   194 of 198",
             "p50 1.50 ms",
             "99.9 40.0 ms",

@@ -29,6 +29,7 @@ pub(crate) fn grouped(number: u64) -> String {
 /// Operations a second: whole ones when there are many.
 pub(crate) fn rate(rate: f64) -> String {
     match rate {
+        0.0 => String::from("0/s"),
         ..9.95 => format!("{rate:.2}/s"),
         ..99.5 => format!("{rate:.1}/s"),
         _ => format!("{}/s", grouped(rate.round() as u64)),
@@ -103,8 +104,8 @@ mod tests {
     fn figures_are_written_in_the_unit_that_fits() {
         let times = [7, 1500, 15_000, 150_000, 1_500_000].map(time);
         assert_eq!(times, ["7 us", "1.50 ms", "15.0 ms", "150 ms", "1.50 s"]);
-        let rates = [0.5, 12.34, 1234.5].map(rate);
-        assert_eq!(rates, ["0.50/s", "12.3/s", "1,235/s"]);
+        let rates = [0.0, 0.5, 12.34, 1234.5].map(rate);
+        assert_eq!(rates, ["0/s", "0.50/s", "12.3/s", "1,235/s"]);
         assert_eq!(counted(1, "call", "calls"), "1 call");
         assert_eq!(counted(2000, "call", "calls"), "2,000 calls");
     }
