@@ -302,3 +302,66 @@ fn wanted(plan: &Plan) -> Preparation {
         ..Preparation::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use clap::Parser as _;
+    use net::{Options, echo::Echo};
+
+    use super::*;
+
+    fn plan(line: &str) -> Plan {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            load: crate::load::LoadArgs,
+        }
+        let words = ["load"].into_iter().chain(line.split_whitespace());
+        let line = Line::try_parse_from(words).expect("is understood");
+        line.load.plan().expect("is a plan")
+    }
+
+    fn work(operations: u64) -> Work {
+        Work {
+            operations: Some(operations),
+            duration: None,
+        }
+    }
+
+    #[test]
+    fn a_run_that_is_asked_to_end_ends_what_is_under_way_and_says_so() {
+        let silent = UdpSocket::bind("127.0.0.1:0").expect("binds");
+        let address = silent.local_addr().expect("has an address");
+        let plan = plan(&format!("options udp://{address} --outstanding 3"));
+        let mut fleet = Fleet::prepare(&plan, &mut |_| {}).expect("prepares");
+        let stop = plan.stop.clone();
+        let mut watched = 0;
+        let counts = fleet.run(work(1000), &mut |_| {
+            watched += 1;
+            stop.ask();
+        });
+        let counts = counts.expect("runs");
+        assert!(watched >= 2 && counts.stopped && !counts.gave_up);
+        assert_eq!((counts.begun(), counts.succeeded()), (3, 0));
+        assert_eq!(counts.parts[0].failures.gave_up, 3);
+    }
+
+    #[test]
+    fn a_run_counts_nothing_of_the_one_before() {
+        let any = "127.0.0.1:0".parse().expect("an address");
+        let echo = Echo::start(&[any], 1, Options::default()).expect("starts");
+        let line = format!(
+            "options tcp://{} --connections 5 --threads 2 --warm-up 50",
+            echo.tcp[0]
+        );
+        let mut fleet = Fleet::prepare(&plan(&line), &mut |_| {}).expect("prepares");
+        for opened in [5, 0, 0] {
+            let counts = fleet.run(work(101), &mut |_| {}).expect("runs");
+            assert_eq!((counts.begun(), counts.succeeded()), (101, 101));
+            assert_eq!(counts.connections_opened, opened);
+            assert_eq!((counts.connections_open, counts.strays), (5, 0));
+        }
+    }
+}
