@@ -130,6 +130,7 @@ impl Io {
         let options = Options {
             connect_ms: timeout.as_millis().clamp(1, u128::from(u32::MAX)) as u32,
             idle_ms: 0,
+            by_peer: false,
             pushed_back_bytes_max: PUSHED_BACK_BYTES_MAX,
             ..Options::default()
         };

@@ -191,7 +191,8 @@ pub(crate) struct Table {
     worker: u8,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    by_peer: HashTable<u32>,
+    /// `None`: nobody asks.
+    by_peer: Option<HashTable<u32>>,
     hasher: RandomState,
     first_generation: u32,
 }
@@ -205,14 +206,14 @@ struct Slot {
 const _: () = assert!(size_of::<Slot>() <= 96);
 
 impl Table {
-    pub(crate) fn new(worker: u8) -> Self {
+    pub(crate) fn new(worker: u8, by_peer: bool) -> Self {
         let hasher = RandomState::new();
         let first_generation = (hasher.hash_one(worker) as u32 & GENERATION_MASK).max(1);
         Self {
             worker,
             slots: Vec::new(),
             free: Vec::new(),
-            by_peer: HashTable::new(),
+            by_peer: by_peer.then(HashTable::new),
             hasher,
             first_generation,
         }
@@ -241,19 +242,20 @@ impl Table {
             });
         }
         self.slots[id.slot() as usize].connection = Some(connection);
-        let (slots, hasher) = (&self.slots, &self.hasher);
-        self.by_peer
-            .insert_unique(hash(hasher, peer), id.slot(), |slot| {
+        if let Some(by_peer) = &mut self.by_peer {
+            let (slots, hasher) = (&self.slots, &self.hasher);
+            by_peer.insert_unique(hash(hasher, peer), id.slot(), |slot| {
                 hash(hasher, peer_of(slots, *slot))
             });
+        }
         id
     }
 
     pub(crate) fn remove(&mut self, id: ConnectionId) -> Option<Connection> {
         let peer = self.get(id)?.peer;
-        if let Ok(entry) = self
-            .by_peer
-            .find_entry(hash(&self.hasher, peer), |slot| *slot == id.slot())
+        if let Some(by_peer) = &mut self.by_peer
+            && let Ok(entry) =
+                by_peer.find_entry(hash(&self.hasher, peer), |slot| *slot == id.slot())
         {
             entry.remove();
         }
@@ -288,6 +290,7 @@ impl Table {
     pub(crate) fn find(&self, peer: SocketAddr) -> Option<ConnectionId> {
         let peer = PackedAddress::from(peer);
         self.by_peer
+            .as_ref()?
             .find(hash(&self.hasher, peer), |slot| {
                 self.slots[*slot as usize]
                     .connection

@@ -100,7 +100,7 @@ impl Io {
             registry,
             now_ms: 0,
             sockets: Vec::new(),
-            table: Table::new(options.worker),
+            table: Table::new(options.worker, options.by_peer),
             wheel: Wheel::new(0),
             ready: Vec::new(),
             unsent: Vec::new(),

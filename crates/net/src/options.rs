@@ -5,6 +5,9 @@ use sip_wire::Limits;
 pub struct Options {
     /// Number of the thread that it serves: the top 8 bits of its [`crate::ConnectionId`]s.
     pub worker: u8,
+    /// Whether connections are found by their peer ([`crate::Io::connection_to`]). Without, any number of connections to one peer costs
+    /// the same each; with, finding the place of one among them takes longer the more there are.
+    pub by_peer: bool,
     /// Connections open at once; beyond it new ones wait in the kernel's backlog.
     pub connections_max: usize,
     /// From accepting a connection to its first whole message; 0: no bound.
@@ -38,6 +41,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             worker: 0,
+            by_peer: true,
             connections_max: 1_000_000,
             first_message_ms: 32_000,
             half_message_ms: 30_000,
