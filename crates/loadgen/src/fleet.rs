@@ -236,9 +236,9 @@ impl Work {
 
 impl Plan {
     /// What each thread does. Users are shared out in pairs, so that who calls and who is called are of one thread; there are no more
-    /// threads than pairs. Each thread has a connection at least. The users stay all: a part's range says whose they are.
+    /// threads than pairs in any part. Each thread has a connection at least. The users stay all: a part's range says whose they are.
     fn shares(&self) -> Vec<Self> {
-        let pairs = self.parts.iter().map(|p| p.users.len() / 2).max();
+        let pairs = self.parts.iter().map(|p| p.users.len() / 2).min();
         let threads = self.threads.min(pairs.unwrap_or(1)).max(1);
         let share_of = |number: usize| Self {
             parts: self

@@ -62,10 +62,19 @@ pub(crate) struct Requests {
     clears: bool,
     /// Before the user in the Call-ID of a REGISTER.
     series: &'static [u8],
-    /// CSeq of each user's last REGISTER; by its place in `users`.
-    sequences: Vec<u32>,
+    /// The last refresh of each user; by its place in `users`.
+    refreshes: Vec<Refresh>,
     accounts: Accounts,
     at_work: Vec<AtWork>,
+}
+
+/// A user's last REGISTER with the Call-ID that all its refreshes have.
+#[derive(Clone, Copy, Default)]
+struct Refresh {
+    sequence: u32,
+    /// Its operation.
+    slot: u32,
+    generation: u32,
 }
 
 /// An operation under way.
@@ -75,6 +84,8 @@ struct AtWork {
     /// CSeq of its last request.
     sequence: u32,
     has_credentials: bool,
+    /// It has the Call-ID of the user's refreshes, not one of its own.
+    refreshes: bool,
     /// Challenges answered.
     challenges: u32,
     /// A callee's bindings of earlier runs are removed first: calls would be forked to them.
@@ -99,7 +110,7 @@ impl Requests {
             all_callees: 0..0,
             clears: false,
             series: b"-",
-            sequences: Vec::new(),
+            refreshes: Vec::new(),
             accounts: Accounts::default(),
             at_work: Vec::new(),
         }
@@ -183,13 +194,29 @@ impl Requests {
     /// CSeq of the next request: one more than before with the same Call-ID.
     fn sequence(&mut self, slot: usize) -> u32 {
         let work = self.at_work[slot];
-        if !matches!(self.kind, Kind::Register { first: false, .. }) {
+        if !work.refreshes {
             return work.sequence + 1;
         }
-        self.sequences.resize(self.users.len(), 0);
-        let sequence = &mut self.sequences[work.user - self.users.start];
-        *sequence += 1;
-        *sequence
+        let refresh = &mut self.refreshes[work.user - self.users.start];
+        refresh.sequence += 1;
+        refresh.sequence
+    }
+
+    /// Whether a user's operation is a refresh. It is not while the one before is under way: that could overtake it, with the
+    /// lower CSeq, and would be refused (RFC 3261 section 10.3). No phone does that, and neither is it the server's failure.
+    fn refreshes(&mut self, driver: &Driver, user: usize, slot: u32) -> bool {
+        if !matches!(self.kind, Kind::Register { first: false, .. }) {
+            return false;
+        }
+        self.refreshes.resize(self.users.len(), Refresh::default());
+        let refresh = &mut self.refreshes[user - self.users.start];
+        let last = &driver.operations[refresh.slot as usize];
+        if refresh.slot != slot && last.busy && last.generation == refresh.generation {
+            return false;
+        }
+        refresh.slot = slot;
+        refresh.generation = driver.id(slot).generation;
+        true
     }
 
     fn write(&mut self, driver: &Driver, id: Id, transport: Transport, out: &mut Vec<u8>) {
@@ -216,11 +243,9 @@ impl Requests {
             _ => out.extend_from_within(uri.clone()),
         }
         out.put(&[b">\r\nCall-ID: "]);
-        match self.kind {
-            Kind::Register { first: false, .. } => {
-                out.put(&[&driver.tag, self.series, &user.name]);
-            }
-            _ => Id { step: 0, ..id }.put(&driver.tag, out),
+        match work.refreshes {
+            true => out.put(&[&driver.tag, self.series, &user.name]),
+            false => Id { step: 0, ..id }.put(&driver.tag, out),
         }
         out.put(&[b"\r\nCSeq: "]);
         out.put_number(u64::from(work.sequence));
@@ -309,6 +334,7 @@ impl Scenario for Requests {
         self.at_work[slot as usize] = AtWork {
             user,
             has_credentials: self.digest == Digest::Reuse && self.accounts.are_challenged(user),
+            refreshes: self.refreshes(driver, user, slot),
             clears: self.clears,
             ..AtWork::default()
         };
