@@ -315,16 +315,7 @@ impl Held {
         };
         Finding::new(
             "kernel memory grows in proportion to the connections",
-            each(who().map(|(who, (low, high))| {
-                (
-                    who,
-                    format!(
-                        "{} to {} bytes each",
-                        readable(low.round()),
-                        readable(high.round())
-                    ),
-                )
-            })),
+            each(who().map(|(who, (low, high))| (who, between(low, high)))),
             Agreement::of(who().map(|(_, (low, high))| high < low * 1.2)),
         )
     }
@@ -404,6 +395,15 @@ impl Held {
             "memory of a connection in the server's processes / in the kernel",
             self.who().into_iter().filter_map(of),
         )
+    }
+}
+
+fn between(low: f64, high: f64) -> String {
+    let [low, high] = [low, high].map(|bytes| readable(bytes.round()));
+    if low == high {
+        format!("{low} bytes each")
+    } else {
+        format!("{low} to {high} bytes each")
     }
 }
 

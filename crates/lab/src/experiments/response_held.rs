@@ -58,6 +58,11 @@ fn one(
         0 => None,
         held => Some(lab.hold(&server, who, held)?),
     };
+    // So that with none held, too, the server has worked before.
+    let warm = exchange(who, "tcp").with("--connections 10 --warm-up 1000 --count 0");
+    let mut warm = lab.prepare(&server, &warm)?;
+    warm.begin().map_err(Stop::Fail)?;
+    warm.finish().map_err(Stop::Fail)?;
     let words =
         format!("--lifetime persistent-open --users {opened} --count {opened} --rate {rate}");
     let mut load = lab.prepare(&server, &exchange(who, "tcp").with(&words))?;

@@ -53,6 +53,9 @@ impl<'a> Sheet<'a> {
         let ends = bars()
             .flat_map(|b| [total(b), b.low, b.high])
             .filter(|v| v.is_finite());
+        // On a log axis the shortest bar, too, has a length.
+        let least = ends.clone().filter(|v| *v > 0.0).reduce(f64::min);
+        let shorter = least.filter(|_| chart.y.log).map(|v| v / 2.0);
         let names = bars()
             .map(|b| width(&full_name(b), TEXT_SIZE, false))
             .max()
@@ -79,7 +82,7 @@ impl<'a> Sheet<'a> {
             .unwrap_or(0);
         Self {
             rows,
-            scale: Scale::new(chart.y.log, true, ends),
+            scale: Scale::new(chart.y.log, true, ends.chain(shorter)),
             label: wrap(&chart.y.label, WIDTH - 2 * MARGIN, TEXT_SIZE, false),
             left: MARGIN + names + 10,
             right: WIDTH - MARGIN - values - 10,
