@@ -3,6 +3,9 @@
 use std::{
     io::{self, Write as _},
     process::ExitCode,
+    sync::mpsc::{self, RecvTimeoutError},
+    thread,
+    time::Duration,
 };
 
 pub use crate::args::LoadArgs;
@@ -16,6 +19,7 @@ use crate::{
     processes,
     screen::{self, Screen},
     statistics::Statistics,
+    stop::Stop,
     summary::{Expected, Summary},
     words::Paint,
 };
@@ -60,8 +64,10 @@ fn carry_out(args: &LoadArgs) -> Result<bool, String> {
     if args.output.wait {
         screen.waiting();
         eprintln!("sipolis load: ready");
-        let mut line = String::new();
-        let _ = io::stdin().read_line(&mut line); // its end is as good as a line
+        // Its end is as good as a line.
+        listen(&plan.stop, || {
+            drop(io::stdin().read_line(&mut String::new()))
+        });
     }
     let mut summary = args.measure(&plan, &mut crew, &mut screen).map_err(error)?;
     drop(screen);
@@ -70,10 +76,25 @@ fn carry_out(args: &LoadArgs) -> Result<bool, String> {
     print(&summary, args.output.json);
     if args.output.stay && !plan.stop.is_asked_for_good() {
         eprintln!("sipolis load: done");
-        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        listen(&plan.stop, || {
+            drop(io::copy(&mut io::stdin().lock(), &mut io::sink()))
+        });
     }
     Ok(summary.is_good())
 }
+
+/// Waits until `read` has read what it wants of standard input, or the run is asked to end.
+fn listen(stop: &Stop, read: impl FnOnce() + Send + 'static) {
+    let (reading, done) = mpsc::channel::<()>();
+    thread::spawn(move || {
+        read();
+        drop(reading);
+    });
+    while done.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) && !stop.is_asked() {}
+}
+
+/// Between two looks at whether the run is asked to end.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Writes the figures, and the bounds that were missed. Whoever closed the output does not want them.
 fn print(summary: &Summary, json: bool) {

@@ -383,6 +383,31 @@ fn one_that_is_interrupted_prints_what_was_done() {
 }
 
 #[test]
+fn one_that_waits_or_stays_can_be_interrupted() {
+    let echo = Echo::start(&[]);
+    for (words, state) in [("--wait", "ready"), ("--stay", "done")] {
+        let words = format!("options {} --count 5 {words}", echo.tcp());
+        let mut child = command(&words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("starts");
+        let stderr = BufReader::new(child.stderr.take().expect("is piped"));
+        let state = format!("sipolis load: {state}");
+        let there = stderr
+            .lines()
+            .map_while(Result::ok)
+            .any(|line| line == state);
+        assert!(there, "{state}");
+        let stdin = child.stdin.take(); // open until it has ended
+        tell(&child, "INT");
+        assert!(child.wait().expect("ends").code().is_some());
+        drop(stdin);
+    }
+}
+
+#[test]
 fn a_process_that_dies_is_told_and_the_others_go_on() {
     let echo = Echo::start(&[]);
     let (parent, mut lines) = endless(&format!("options {} --rate 500 --processes 2", echo.udp()));
