@@ -37,7 +37,7 @@ enum Command {
     Bindings(commands::bindings::Arguments),
     Status(commands::status::Arguments),
     Check(commands::check::Arguments),
-    Load(loadgen::load::LoadArgs),
+    Load(Box<loadgen::load::LoadArgs>),
     Echo(loadgen::echo::EchoArgs),
     Lab(lab::LabArgs),
 }
