@@ -25,7 +25,8 @@ impl Kind {
 /// Pairs of caller and callee at least, if there are so many users.
 const PAIRS_MIN: usize = 5000;
 
-/// The plan whose parts call among no more users than the run has calls for, since each callee has to register before.
+/// The plan whose parts call among no more users than the run has calls for, since each callee has to register before. All call
+/// among the same, those of the part that needs most: a callee has one place where it is registered, in one thread.
 pub(crate) fn narrowed(plan: &Plan) -> Plan {
     let mut plan = plan.clone();
     for part in plan.parts.iter_mut().filter(|p| p.kind.callees().is_some()) {
@@ -43,6 +44,10 @@ pub(crate) fn narrowed(plan: &Plan) -> Plan {
         };
         let count = calls.max(PAIRS_MIN).min(pairs.len());
         part.users = 2 * pairs.start..2 * (pairs.start + count);
+    }
+    let all = callees(&plan.parts);
+    for part in plan.parts.iter_mut().filter(|p| p.kind.callees().is_some()) {
+        part.users = all.clone();
     }
     plan
 }
@@ -118,4 +123,78 @@ pub(crate) fn register_callees(driver: &mut Driver, plans: &[PartPlan]) -> io::R
         return Err(io::Error::other(text));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{plan::CallPlan, users::Users};
+    use std::time::Duration;
+
+    fn plan(parts: Vec<PartPlan>, seconds: u64) -> Plan {
+        use crate::{io::Transport, plan::Connections, plan::Lifetime};
+        Plan {
+            name: Default::default(),
+            comment: Default::default(),
+            target: "127.0.0.1".parse().unwrap(),
+            users: Users::numbered(0, 1_000_000, "d", "p"),
+            parts,
+            connections: Connections {
+                transport: Transport::Udp,
+                callee_transport: Transport::Udp,
+                lifetime: Lifetime::Persistent,
+                count: 1,
+                sources: Vec::new(),
+            },
+            count: None,
+            duration: Some(Duration::from_secs(seconds)),
+            timeout: Duration::from_secs(32),
+            outstanding_max: 1,
+            threads: 1,
+            warm_up: 0,
+            stop: Default::default(),
+        }
+    }
+
+    fn part(kind: Kind, rate: f64) -> PartPlan {
+        PartPlan {
+            name: String::new(),
+            users: 0..1_000_000,
+            kind,
+            pace: Pace::Open {
+                rate: Rate::Constant(rate),
+                poisson: true,
+            },
+        }
+    }
+
+    #[test]
+    fn no_more_callees_register_than_there_are_calls_and_all_parts_share_them() {
+        let digest = Digest::None;
+        let constant = crate::distribution::Distribution::Constant(0);
+        let call = Kind::Call(CallPlan {
+            digest,
+            ring: constant,
+            talk: constant,
+            prack: 0.0,
+            update: 0.0,
+            reinvite: 0.0,
+            cancel: 0.0,
+            busy: 0.0,
+        });
+        let message = Kind::Message { digest, body: 0 };
+        let users = |seconds, rate| {
+            let parts = vec![
+                part(Kind::Options { body: 0 }, 1e5),
+                part(call.clone(), rate),
+                part(message.clone(), 1.0),
+            ];
+            let narrowed = narrowed(&plan(parts, seconds));
+            let ends = narrowed.parts.iter().map(|p| p.users.end);
+            ends.collect::<Vec<_>>()
+        };
+        assert_eq!(users(10, 1000.0), [1_000_000, 20_000, 20_000]);
+        assert_eq!(users(1, 1.0), [1_000_000, 10_000, 10_000]);
+        assert_eq!(users(1000, 1e6), [1_000_000, 1_000_000, 1_000_000]);
+    }
 }
