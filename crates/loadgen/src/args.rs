@@ -31,16 +31,19 @@ pub struct LoadArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  sipolis load options 10.0.0.5                                64 requests under way over UDP, ten seconds
-  sipolis load register tcp://10.0.0.5 --rate 2000             2,000 a second over 100 connections
-  sipolis load call 10.0.0.5 --rate 50..500 --duration 60      calls, more and more of them
+  sipolis load options 10.0.0.5                           ten seconds, 64 under way
+  sipolis load register tcp://10.0.0.5 --rate 2000        2,000 a second
+  sipolis load call 10.0.0.5 --rate 50..500 --duration 60 more and more calls
+  sipolis load city tcp://10.0.0.5 --scale 0.01           a hundredth of a city
+
+  What is the highest rate that it sustains?
   sipolis load register 10.0.0.5 --find-max --within 'p99<20ms'
-                                                               the highest rate that it sustains
-  sipolis load city tcp://10.0.0.5 --scale 0.01                a city's mix, a hundredth of it
+
+  More connections than one process may have:
   sipolis load register tcp://10.0.0.5 --connections 60000 --processes 4
-                                                               more connections than one process may have
+
+  In a script, with an exit status:
   sipolis load options 10.0.0.5 --rate 500 --expect 'success>=99.9%' --expect 'p99<50ms'
-                                                               exit status 1 when a bound is missed
 
 Latency counts from when an operation was due, whether or not it could begin then.
 Exit status: 0 all bounds held, 1 a bound was missed, 2 it could not run.";
