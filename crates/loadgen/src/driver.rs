@@ -85,6 +85,8 @@ pub(crate) struct Driver {
     pub(crate) silent_since_us: u64,
     free: Vec<u32>,
     random: Random,
+    /// What is being seen to now because it was due, and when that was.
+    fired: Option<(Due, u64)>,
 }
 
 impl Driver {
@@ -116,6 +118,7 @@ impl Driver {
             heard_us: 0,
             silent_since_us: u64::MAX,
             free: Vec::new(),
+            fired: None,
             random: Random::new(run ^ ((setup.number as u64) << 48)),
         })
     }
@@ -342,7 +345,13 @@ impl Driver {
         if matches!(due, Due::Answer | Due::Cancel) {
             self.operations[id.slot as usize].ring_until_us = now_us + wait_us;
         }
-        self.timers.arm(now_us, wait_us, id, due);
+        // The waits between repetitions count from when each was due: this tool's lag does not add up.
+        let late_us = match self.fired {
+            Some((fired, at_us)) if fired == due => now_us - at_us,
+            _ => 0,
+        };
+        self.timers
+            .arm(now_us, wait_us.saturating_sub(late_us), id, due);
     }
 
     /// Records the operation's latency: from when it was due until now.
@@ -392,7 +401,9 @@ impl Driver {
                 self.look(at_us, id.slot);
             } else if let Some(operation) = self.operation(id) {
                 let part = usize::from(operation.part);
+                self.fired = Some((due, at_us));
                 parts[part].scenario.due(self, id, due);
+                self.fired = None;
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Echo server and load generator: the instruments that show what a SIP server can do.
 //!
-//! [`load`] plays the users of a server, one thread with all their sockets, and counts what comes
+//! [`load`] plays the users of a server, each thread with its share of them, and counts what comes
 //! back; [`echo`] is the floor that a server's cost is compared with. Neither knows the inside of
 //! the server that this project builds: they measure any.
 
