@@ -117,7 +117,9 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Experiment>, String> {
     let all = experiments::ALL;
     for name in names {
         if name != "all" && !all.iter().any(|e| e.name == name) {
-            let nearest = all.iter().min_by_key(|e| distance(e.name, name));
+            let nearest = all
+                .iter()
+                .min_by_key(|e| strsim::osa_distance(e.name, name));
             let nearest = nearest.map_or("", |e| e.name);
             return Err(format!(
                 "there is no experiment {name:?}; did you mean {nearest:?}? `sipolis lab list` names all"
@@ -126,21 +128,6 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Experiment>, String> {
     }
     let wanted = |e: &&Experiment| names.iter().any(|name| name == "all" || name == e.name);
     Ok(all.iter().filter(wanted).collect())
-}
-
-/// Letters to insert, remove or change between two names (Levenshtein).
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = i;
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let changed = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 /// Whether none failed.
@@ -278,23 +265,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_name_is_the_one_with_the_fewest_other_letters() {
-        assert_eq!(distance("city", "city"), 0);
-        assert_eq!(distance("kitten", "sitting"), 3);
-        assert_eq!(distance("", "abc"), 3);
-        assert!(distance("register-rate", "regster-rat") < distance("invite-rate", "regster-rat"));
-    }
-
-    #[test]
-    fn lines_break_between_words_and_lose_none() {
-        let text = "a bb  ccc dddddddddd e";
-        assert_eq!(lines(text, 6), ["a bb", "ccc", "dddddddddd", "e"]);
-    }
-
-    #[test]
-    fn an_unknown_name_is_refused() {
-        let error = chosen(&["no-such-thing".to_owned()]).unwrap_err();
-        assert!(error.contains("no-such-thing"), "{error}");
+    fn an_unknown_name_is_refused_with_the_nearest_one() {
+        let error = chosen(&["regster-rat".to_owned()]).unwrap_err();
+        assert!(error.contains("did you mean \"register-rate\"?"), "{error}");
     }
 
     #[test]
