@@ -4,16 +4,17 @@ use crate::run::Run;
 use std::path::Path;
 
 /// Package, and a file that is there once it is installed.
-const PACKAGES: [(&str, &str); 5] = [
+const PACKAGES: [(&str, &str); 6] = [
     ("sip-tester", "/usr/bin/sipp"),
     ("baresip-core", "/usr/lib/baresip/modules/ausine.so"),
     ("sipsak", "/usr/bin/sipsak"),
     ("valgrind", "/usr/bin/valgrind"),
     ("g++", "/usr/bin/g++"),
+    ("kamailio", KAMAILIO),
 ];
 
 /// The server that ours is compared with.
-const PEER: [(&str, &str); 1] = [("kamailio", "/usr/sbin/kamailio")];
+const KAMAILIO: &str = "/usr/sbin/kamailio";
 
 /// Installs what the tests need.
 ///
@@ -28,7 +29,7 @@ pub(crate) fn install() -> Result<(), String> {
 /// # Errors
 /// When it is missing and cannot be installed.
 pub(crate) fn install_peer() -> Result<(), String> {
-    install_missing(&PEER)
+    install_missing(&[("kamailio", KAMAILIO)])
 }
 
 /// Installs what is missing; asks the package manager for nothing when all is there.
