@@ -92,7 +92,7 @@ pub(crate) struct Connections {
     pub(crate) transport: Transport,
     pub(crate) callee_transport: Transport,
     pub(crate) lifetime: Lifetime,
-    /// Connections, or UDP sockets; of all threads together. Callees have as many again.
+    /// Connections, or UDP sockets; of all threads together, one for each at least. Callees have as many again.
     pub(crate) count: usize,
     /// Local addresses, used in turn.
     pub(crate) sources: Vec<IpAddr>,
