@@ -60,6 +60,7 @@ pub(crate) struct Kamailio {
 }
 
 const KAMAILIO_CONFIGURATION: &str = include_str!("../../../bench/kamailio/kamailio.cfg");
+const SIPOLIS_CONFIGURATION: &str = include_str!("../../../bench/sipolis/lab.toml");
 /// The users' domain.
 pub(crate) const DOMAIN: &str = "example.com";
 
@@ -143,15 +144,15 @@ impl Servers {
     fn kamailio(&self, features: Features) -> io::Result<Vec<String>> {
         let kamailio = self.kamailio.as_ref();
         let allocator = kamailio.ok_or_else(|| io::Error::other("Kamailio is not installed"))?;
-        fs::write(self.configuration(), KAMAILIO_CONFIGURATION)?;
-        // Gigabytes of shared memory, so that it never has to look long for a free piece, and room in
-        // the sockets for all that is under way.
-        let tuned = "-DD -E -m 2048 -M 32 -b 8388608";
+        fs::write(self.kamailio_configuration(), KAMAILIO_CONFIGURATION)?;
+        // Gigabytes of shared memory, so that it holds what is finished for as long as it wants to and never has
+        // to look long for a free piece, and room in the sockets for all that is under way.
+        let tuned = "-DD -E -m 6144 -M 32 -b 8388608";
         let mut words = vec!["-x".to_owned(), allocator.allocator.to_owned()];
         words.extend(tuned.split(' ').map(String::from));
         words.extend([
             "-f".to_owned(),
-            self.configuration().to_string_lossy().into_owned(),
+            self.kamailio_configuration().to_string_lossy().into_owned(),
         ]);
         if features.digest {
             words.extend(["-A", "WITH_AUTH"].map(String::from));
@@ -164,11 +165,22 @@ impl Servers {
         if features.digest {
             self.import(data, features.users)?;
         }
-        let data = data.to_string_lossy();
+        fs::write(self.sipolis_configuration(), SIPOLIS_CONFIGURATION)?;
+        let configuration = self.sipolis_configuration();
         let auth = if features.digest { "on" } else { "off" };
-        let words = ["serve", "--workers", "1", "--domain", DOMAIN, "--data"];
+        let words = [
+            "serve",
+            "--workers",
+            "1",
+            "--domain",
+            DOMAIN,
+            "--auth",
+            auth,
+        ];
         let mut words: Vec<String> = words.map(String::from).to_vec();
-        words.extend([data.into_owned(), "--auth".to_owned(), auth.to_owned()]);
+        for (option, path) in [("--config", configuration.as_path()), ("--data", data)] {
+            words.extend([option.to_owned(), path.to_string_lossy().into_owned()]);
+        }
         if features.stage_times {
             words.push("--stage-times".to_owned());
         }
@@ -211,8 +223,12 @@ impl Servers {
         .collect()
     }
 
-    fn configuration(&self) -> PathBuf {
+    fn kamailio_configuration(&self) -> PathBuf {
         self.scratch.join("kamailio.cfg")
+    }
+
+    fn sipolis_configuration(&self) -> PathBuf {
+        self.scratch.join("lab.toml")
     }
 
     /// The command as a person types it, in the tree's root.
@@ -224,11 +240,14 @@ impl Servers {
         };
         let scratch = self.scratch.to_string_lossy();
         let line = format!("taskset -c {SERVER_CORE} {program} {}", arguments.join(" "));
-        line.replace(
-            &*self.configuration().to_string_lossy(),
-            "bench/kamailio/kamailio.cfg",
-        )
-        .replace(&format!("{scratch}/"), "")
+        let own = [
+            (self.kamailio_configuration(), "bench/kamailio/kamailio.cfg"),
+            (self.sipolis_configuration(), "bench/sipolis/lab.toml"),
+        ];
+        let line = own.iter().fold(line, |line, (path, tree)| {
+            line.replace(&*path.to_string_lossy(), tree)
+        });
+        line.replace(&format!("{scratch}/"), "")
     }
 }
 
