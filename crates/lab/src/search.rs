@@ -16,8 +16,9 @@ impl Lab {
     /// # Errors
     /// As [`measure`](Self::measure), and when not even the lowest rate is sustained.
     pub(crate) fn sustainable(&mut self, who: Who, plan: &Plan) -> Result<(f64, Sample), Stop> {
-        let range = self.size("1000..1000000", "1000..2000");
-        let trial = self.size(0.5, 0.2);
+        let range = self.size("4000..1000000", "1000..2000");
+        // What a server remembers of finished calls grows for longer than half a second; so does a queue.
+        let trial = self.size(1.5, 0.2);
         let words = format!("--find-max {range} --trial {trial}");
         let mut plan = plan.clone();
         plan.load = plan.load.with(&words);
@@ -41,17 +42,24 @@ impl Lab {
     }
 
     /// The same by a run for each trial, where one run's end would favour the next: `plan` makes
-    /// the load of a rate. `low` is taken as sustained, `high` as not.
+    /// the load of a rate. `high` is taken as not sustained.
     ///
     /// # Errors
-    /// As [`measure`](Self::measure).
+    /// As [`measure`](Self::measure), and when `low` is not sustained.
     pub(crate) fn sustainable_between(
         &mut self,
         who: Who,
         (mut low, mut high): (f64, f64),
         plan: impl Fn(f64) -> Plan,
     ) -> Result<(f64, Vec<Sample>), Stop> {
-        let mut samples = Vec::new();
+        let lowest = self.measure(who, &plan(low), 0)?;
+        if !sustained(&lowest) {
+            let who = who.name();
+            return Err(Stop::Fail(format!(
+                "{who} does not sustain {low:.0} a second"
+            )));
+        }
+        let mut samples = vec![lowest];
         while high / low > STEP * STEP {
             let rate = (low * high).sqrt();
             let sample = self.measure(who, &plan(rate), 0)?;

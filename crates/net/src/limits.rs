@@ -1,6 +1,7 @@
 //! What of this machine will limit the server, as data for the start page and `sipolis check`.
 
 use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// One limit.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -59,7 +60,12 @@ pub fn probe(wanted: &Wanted) -> Vec<Limit> {
     .collect()
 }
 
-/// Raises the soft limit of descriptors to the hard one. Returns the limit that then holds.
+/// Places in the table of descriptors that are made at once; half a megabyte of the kernel's.
+const DESCRIPTORS_AT_ONCE: u64 = 65_536;
+
+/// Raises the soft limit of descriptors to the hard one, and has the kernel make room for many of them now: each time that it
+/// doubles the table of a process with threads, whoever opens or accepts a connection waits some tens of milliseconds for all
+/// processors. To be called before threads are started. Returns the limit that then holds.
 ///
 /// # Errors
 /// As the system says.
@@ -73,7 +79,23 @@ pub fn raise_descriptors() -> io::Result<u64> {
             return Err(io::Error::last_os_error());
         }
     }
+    make_room(limit.rlim_cur.min(DESCRIPTORS_AT_ONCE))?;
     Ok(limit.rlim_cur)
+}
+
+/// Takes the last of so many descriptors, for a moment.
+#[allow(unsafe_code)]
+fn make_room(count: u64) -> io::Result<()> {
+    let any = std::fs::File::open("/dev/null")?;
+    let last = libc::c_int::try_from(count.saturating_sub(1)).unwrap_or(libc::c_int::MAX);
+    // SAFETY: the descriptor is open, and the call takes a number and gives one.
+    let taken = unsafe { libc::fcntl(any.as_raw_fd(), libc::F_DUPFD_CLOEXEC, last) };
+    if taken < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: just made, and known to nobody else.
+    drop(unsafe { OwnedFd::from_raw_fd(taken) });
+    Ok(())
 }
 
 #[allow(unsafe_code)]
@@ -224,6 +246,15 @@ mod tests {
         for limit in &limits {
             assert!(!limit.effect.is_empty() && !limit.command.is_empty());
         }
+    }
+
+    #[test]
+    fn raising_descriptors_makes_room_for_them() {
+        let limit = raise_descriptors().expect("allowed to everyone");
+        let status = std::fs::read_to_string("/proc/self/status").expect("there");
+        let line = status.lines().find_map(|l| l.strip_prefix("FDSize:"));
+        let room: u64 = line.expect("a line").trim().parse().expect("a number");
+        assert!(room >= limit.min(DESCRIPTORS_AT_ONCE), "{room}");
     }
 
     #[test]

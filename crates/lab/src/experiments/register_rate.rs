@@ -15,7 +15,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     paper: "Ono and Schulzrinne, figures 10-13: 2,900/s with a connection each, 3,300/s persistent with open, \
             4,100/s persistent, 5,300/s over UDP; the processor below 40 % when it begins to fail",
     how: "The highest rate at which every REGISTER succeeds and 99 % within 50 ms is searched; then \
-          rates up to a tenth above it run one after the other. Persistent with open: every user's first.",
+          rates up to a tenth above it run one after the other. Persistent with open: every user's first, \
+          12,000 in a run, for want of descriptors; at high rates that is a short run.",
     run,
 };
 
@@ -28,6 +29,8 @@ const PUBLISHED: [(Lifetime, f64); 4] = [
 ];
 /// Connections opened in one run at most, below the descriptors that both sides have.
 const OPENED_MAX: f64 = 12_000.0;
+/// Where the search with opened connections begins, per second.
+const LOWEST: f64 = 2_000.0;
 /// The paper's share of the processor in use when requests began to fail, percent.
 const PAPER_BUSY: f64 = 40.0;
 
@@ -70,7 +73,6 @@ fn search(lab: &mut Lab, who: Who, samples: &mut Vec<Sample>) -> Result<Vec<Foun
     let udp = rate(Lifetime::UDP)?;
     let persistent = rate(Lifetime::PERSISTENT)?;
     let transaction = rate(Lifetime::TRANSACTION)?;
-    // Opening costs something, and closing too does not cost less.
     let operations = lab.size(OPENED_MAX, OPENED_MAX / 10.0);
     let first = |rate: f64| {
         let mut plan = Lifetime::PERSISTENT_OPEN.plan_of_first("register", operations);
@@ -79,7 +81,7 @@ fn search(lab: &mut Lab, who: Who, samples: &mut Vec<Sample>) -> Result<Vec<Foun
             .with(&format!("--count {operations:.0} --rate {rate:.0}"));
         plan.at("rate", rate)
     };
-    let (open, trials) = lab.sustainable_between(who, (transaction, persistent), first)?;
+    let (open, trials) = lab.sustainable_between(who, (LOWEST, persistent), first)?;
     samples.extend(trials);
     let rates = [udp, persistent, open, transaction];
     let found = PUBLISHED
