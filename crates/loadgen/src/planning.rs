@@ -249,7 +249,7 @@ impl LoadArgs {
                 self.target.address
             ));
         }
-        let renewed = !matches!(lifetime, Lifetime::Persistent | Lifetime::PersistentOpen);
+        let while_it_runs = lifetime != Lifetime::Persistent;
         let all = match (args.count, transport, lifetime) {
             (Some(count), _, _) => count,
             (None, Transport::Udp, _) => 1,
@@ -269,7 +269,7 @@ impl LoadArgs {
             .map_err(|e| format!("no way to {}: {e}", self.target.address))?;
         let sources = match &args.source {
             Some(sources) => sources.clone(),
-            None => Sources::suitable(own, self.target.address, all, renewed),
+            None => Sources::suitable(own, self.target.address, all, while_it_runs),
         };
         if sources
             .0

@@ -17,17 +17,24 @@ const CONNECTIONS_EACH: usize = 20_000;
 
 impl Sources {
     /// What suits a load: one address, or many where the target is on this machine and the ports of
-    /// one may run out.
+    /// one may run out. The first is always the same, since it is where phones say that they listen; the others are
+    /// this process' own: the ports that the run before has closed are not free for a while, and the kernel's
+    /// search for one takes longer than all the rest when it meets them.
     pub(crate) fn suitable(
         own: IpAddr,
         target: SocketAddr,
         connections: usize,
-        renewed: bool,
+        opens_while_it_runs: bool,
     ) -> Self {
         match target.ip() {
-            IpAddr::V4(ip) if ip.is_loopback() && (renewed || connections > CONNECTIONS_EACH) => {
-                let address = |last| IpAddr::from(Ipv4Addr::new(127, 0, 1, last));
-                Self((1..=64).map(address).collect())
+            IpAddr::V4(ip)
+                if ip.is_loopback() && (opens_while_it_runs || connections > CONNECTIONS_EACH) =>
+            {
+                let [.., second, third] = std::process::id().to_be_bytes();
+                let own = |last| Ipv4Addr::new(127, second.max(1), third, last);
+                let first = Ipv4Addr::new(127, 0, 1, 1);
+                let all = [first].into_iter().chain((1..64).map(own));
+                Self(all.map(IpAddr::from).collect())
             }
             _ => Self(vec![own]),
         }
