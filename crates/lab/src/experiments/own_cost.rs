@@ -16,7 +16,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     paper: "No paper says what its load generator costs; a load on one core can only saturate a server on another \
             if it costs less",
     how: "Every scenario over every transport in a closed loop against sipolis; user-space and kernel time of both sides. \
-          The aim: the load's user-space time is at most half of the server's.",
+          The aim: the load's user-space time is at most half of the server's. The kernel tells user time from its own by \
+          what runs at its clock's ticks, every 10 ms: where a side is mostly idle its user time is uncertain.",
     run,
 };
 
