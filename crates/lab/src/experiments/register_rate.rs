@@ -16,7 +16,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
             4,100/s persistent, 5,300/s over UDP; the processor below 40 % when it begins to fail",
     how: "The highest rate at which every REGISTER succeeds and 99 % within 50 ms is searched; then \
           rates up to a tenth above it run one after the other. Persistent with open: every user's first, \
-          12,000 in a run, for want of descriptors; at high rates that is a short run.",
+          12,000 in a run, for want of descriptors; at high rates that is a short run. Each rate is of one search; on a virtual machine two differ by a third and more.",
     run,
 };
 

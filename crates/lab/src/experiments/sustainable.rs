@@ -14,7 +14,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "sustainable",
     title: "The highest rate of each scenario at which everything succeeds",
     paper: "Ram and others: over TCP OpenSER does 13-51 % of the calls it does over UDP, 50-78 % after their changes",
-    how: "A search with a fresh server each: for 1.5 s every operation succeeds, and 99 % within 50 ms. The echo server \
+    how: "A search with a fresh server each: for 1.5 s every operation succeeds, and 99 % within 50 ms. Each rate is of one search; \
+          on a virtual machine two differ by a third and more. The echo server \
           gets the same requests, or as many exchanges as the scenario has messages, of about their size.",
     run,
 };
