@@ -28,8 +28,16 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
+const EXAMPLES: &str = "\
+Examples:
+  sipolis lab list                          what there is to repeat
+  sipolis lab run register-rate --quick     one, in some seconds: shows that it works
+  sipolis lab run all --peer kamailio       all, beside Kamailio; half an hour
+  sipolis lab report                        pictures of it, in docs/lab";
+
 /// Repeats the papers' experiments on this machine and reports.
 #[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
 pub struct LabArgs {
     #[command(subcommand)]
     command: Command,
