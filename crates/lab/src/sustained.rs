@@ -1,11 +1,15 @@
 //! Rates that servers sustain in several ways of transport and connection lifetime, beside a paper's.
 
+use std::ops::Range;
+
 use crate::{
-    chart::rounded,
+    chart::{each, rounded},
     experiment::Stop,
     lab::{Lab, Plan},
     lifetime::Lifetime,
-    record::{Axis, Bar, Chart, Curve, Group, Point, Ratio, Sample, Table, Who},
+    record::{
+        Agreement, Axis, Bar, Chart, Curve, Finding, Group, Point, Ratio, Sample, Table, Who,
+    },
 };
 
 /// What one server sustains in one way.
@@ -50,6 +54,17 @@ impl Sustained {
         };
         let of = self.found.iter().filter(|f| f.lifetime == lifetime);
         of.map(share).collect()
+    }
+
+    /// What persistent TCP sustains of the rate over UDP: it agrees with what the paper says when the share is within `agrees`.
+    pub(crate) fn persistent_of_udp(&self, paper: &str, agrees: Range<f64>) -> Finding {
+        let shares = self.of_udp(Lifetime::PERSISTENT);
+        let percent = |(who, share): &(Who, f64)| (*who, format!("{:.0} %", 100.0 * share));
+        Finding::new(
+            paper,
+            each(shares.iter().map(percent)),
+            Agreement::of(shares.iter().map(|(_, share)| agrees.contains(share))),
+        )
     }
 
     fn published_of_udp(&self, rate: f64) -> f64 {

@@ -51,7 +51,10 @@ fn run(lab: &mut Lab) -> Result<Measured, Stop> {
     let mut charts = sustained.swept(&swept, ("figure 17", "figures 18 and 19"));
     charts.extend(sustained.charts());
     let findings = vec![
-        three_quarters(&sustained),
+        sustained.persistent_of_udp(
+            "persistent TCP sustains 78 % of the calls of UDP",
+            0.63..0.93,
+        ),
         lifetimes(&sustained),
         city(&sustained),
         longer(&sustained, &swept),
@@ -64,16 +67,6 @@ fn run(lab: &mut Lab) -> Result<Measured, Stop> {
         ratios: sustained.ratios(),
         samples,
     })
-}
-
-fn three_quarters(sustained: &Sustained) -> Finding {
-    let shares = sustained.of_udp(Lifetime::PERSISTENT);
-    let percent = |(who, share): &(Who, f64)| (*who, format!("{:.0} %", 100.0 * share));
-    Finding::new(
-        "persistent TCP sustains 78 % of the calls of UDP",
-        each(shares.iter().map(percent)),
-        Agreement::of(shares.iter().map(|(_, share)| (0.63..0.93).contains(share))),
-    )
 }
 
 /// The lowest of the three rates over TCP against the highest.

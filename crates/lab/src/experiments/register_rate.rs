@@ -49,7 +49,10 @@ fn run(lab: &mut Lab) -> Result<Measured, Stop> {
     let mut charts = sustained.swept(&swept, ("figure 10", "figures 12 and 13"));
     charts.extend(sustained.charts());
     let findings = vec![
-        three_quarters(&sustained),
+        sustained.persistent_of_udp(
+            "persistent TCP sustains 77 % of the rate of UDP",
+            0.62..0.92,
+        ),
         order(&sustained),
         spare(&sustained, &swept),
     ];
@@ -102,16 +105,6 @@ fn plan(found: &Found) -> (Plan, f64) {
         return (plan, OPENED_MAX);
     }
     (found.lifetime.plan("register"), f64::INFINITY)
-}
-
-fn three_quarters(sustained: &Sustained) -> Finding {
-    let shares = sustained.of_udp(Lifetime::PERSISTENT);
-    let percent = |(who, share): &(Who, f64)| (*who, format!("{:.0} %", 100.0 * share));
-    Finding::new(
-        "persistent TCP sustains 77 % of the rate of UDP",
-        each(shares.iter().map(percent)),
-        Agreement::of(shares.iter().map(|(_, share)| (0.62..0.92).contains(share))),
-    )
 }
 
 fn order(sustained: &Sustained) -> Finding {
